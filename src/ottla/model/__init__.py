@@ -1,0 +1,1 @@
+"""Ids, counts and the clock's interface: the words every other package speaks."""

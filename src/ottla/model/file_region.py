@@ -1,0 +1,26 @@
+"""A run of bytes in a file, named instead of read, so that it can be sent without a copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ottla.model.ids import Position
+
+
+class OpenFile(Protocol):
+    """Anything the kernel knows by a descriptor. Whoever holds the object keeps it open."""
+
+    def fileno(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileRegion:
+    """`size` bytes of `file` from `position` on."""
+
+    file: OpenFile
+    position: Position
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
