@@ -1,0 +1,5 @@
+"""What can be set, declared once: parsing, help, documentation and DescribeConfigs are derived."""
+
+from ottla.settings.topic import TopicSettings
+
+__all__ = ["TopicSettings"]
