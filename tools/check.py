@@ -1,0 +1,136 @@
+"""Runs all that must hold before a change is taken: format, lint, types, layers, tidy, tests.
+
+    python3 tools/check.py                          all of it, in an environment of its own
+    python3 tools/check.py --only lint,types        some steps
+    python3 tools/check.py --only tests -- -k log   what follows -- goes to pytest
+
+Needs only Python and pip: the first run makes `.venv-test` and installs the project with its
+development tools there. Every step runs even when one before it failed. pytest runs last, shows how
+the other steps went, and its closing line is the last line printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import environment
+
+FOLDERS = ("src", "tests", "tools", "bench", "examples")
+TEST_PROCESSES = "2"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One check: its name, what it looks at, and the command that does it."""
+
+    name: str
+    purpose: str
+    command: Callable[[Path], list[str]]
+
+
+STEPS = (
+    Step("format", "ruff format", lambda python: _ruff(python, "format", "--check")),
+    Step("lint", "ruff check", lambda python: _ruff(python, "check")),
+    Step("types", "mypy --strict on the package", lambda python: [str(python), "-m", "mypy"]),
+    Step("layers", "import-linter", lambda python: [environment.script_of(python, "lint-imports")]),
+    Step("tidy", "house rules", lambda python: [str(python), "tools/tidy.py"]),
+)
+NAMES = (*(step.name for step in STEPS), "tests")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the chosen steps and return 0 when all of them passed."""
+    options, pytest_arguments = _parse(arguments)
+    try:
+        python = environment.prepare(options.venv, extras="dev")
+    except environment.SetupFailed as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    outcomes = [_run(step, python) for step in STEPS if step.name in options.only]
+    passed = all(outcome.startswith("ok") for outcome in outcomes)
+    if "tests" in options.only:
+        passed &= _run_tests(python, pytest_arguments, outcomes)
+    else:
+        print("\n".join(["", *outcomes]))
+    return 0 if passed else 1
+
+
+def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    own, pytest_arguments = arguments, []
+    if "--" in arguments:
+        own = arguments[: arguments.index("--")]
+        pytest_arguments = arguments[len(own) + 1 :]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only",
+        type=_step_names,
+        default=set(NAMES),
+        metavar="STEP[,STEP]",
+        help=f"of: {', '.join(NAMES)}",
+    )
+    parser.add_argument(
+        "--venv",
+        type=Path,
+        default=environment.ROOT / ".venv-test",
+        help="the virtual environment to make or use",
+    )
+    return parser.parse_args(own), pytest_arguments
+
+
+def _step_names(text: str) -> set[str]:
+    names = {name.strip() for name in text.split(",")}
+    unknown = names - set(NAMES)
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no such step: {', '.join(sorted(unknown))}")
+    return names
+
+
+def _ruff(python: Path, *command: str) -> list[str]:
+    folders = [folder for folder in FOLDERS if any((environment.ROOT / folder).rglob("*.py"))]
+    return [environment.script_of(python, "ruff"), *command, *folders]
+
+
+def _run(step: Step, python: Path) -> str:
+    """Run a step; show its output only when it failed; return the line that tells how it went."""
+    print(f"· {step.name} ({step.purpose}) ", end="", flush=True)
+    started = time.monotonic()
+    done = subprocess.run(
+        step.command(python),
+        cwd=environment.ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    word = "ok" if done.returncode == 0 else "FAILED"
+    seconds = time.monotonic() - started
+    print(f"{word}, {seconds:.1f} s", flush=True)
+    if done.returncode:
+        print(done.stdout, flush=True)
+    return f"{word:<7}{step.name} ({step.purpose})"
+
+
+def _run_tests(python: Path, arguments: list[str], outcomes: list[str]) -> bool:
+    """Run pytest with its own output; how the other steps went appears above its last line."""
+    print("· tests (pytest)", flush=True)
+    searched = [str(environment.ROOT / "tools"), os.environ.get("PYTHONPATH", "")]
+    surroundings = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, searched)),
+        "OTTLA_CHECKS": "\n".join(outcomes),
+    }
+    command = [str(python), "-m", "pytest", "-p", "closing_summary", "-n", TEST_PROCESSES]
+    done = subprocess.run([*command, *arguments], cwd=environment.ROOT, env=surroundings)
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
