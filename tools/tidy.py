@@ -1,18 +1,18 @@
-"""Holds the house rules that ruff and mypy do not know: sizes, names, docstrings, inheritance, sleeps.
+"""Holds the house rules that ruff and mypy do not know: sizes, names, inheritance, sleeping tests.
 
     python tools/tidy.py [FILE...]        all Python files of the project when none is named
 
 The rules, without exemptions:
 
-1. A file has at most 700 lines, a class 300, a function 70, from its `def` or `class` line to its end.
-2. A function takes at most 5 parameters. Not counted: `self` and `cls`; keyword-only parameters with a
-   default, for a call reads well without them; and the parameters of a function that click calls, for
-   those are the options of a command. The fields of a dataclass are not parameters.
+1. A file has at most 700 lines, a class 300, a function 70, from its `def` or `class` to its end.
+2. A function takes at most 5 parameters. Not counted: `self` and `cls`; keyword-only parameters with
+   a default, for a call reads well without them; and the parameters of a function that click calls,
+   for those are the options of a command. The fields of a dataclass are not parameters.
 3. No module is called utils, helpers, common, manager or misc, or has one of them as a word of its
    name; no class or function has one as its last word.
 4. Every file says in a docstring what it is for.
-5. In `src`, a class of the project inherits from another one only where the line of its bases ends in
-   a Protocol, a Message (msgspec's Struct), an Enum or an exception. No class names a metaclass.
+5. In `src`, a class of the project inherits from another one only where its line of bases ends in a
+   Protocol, a Message (msgspec's Struct), an Enum or an exception. No class names a metaclass.
 6. A test does not sleep, other than inside a `while` loop that waits for a condition.
 """
 
