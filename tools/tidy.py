@@ -5,8 +5,8 @@
 The rules, without exemptions:
 
 1. A file has at most 700 lines, a class 300, a function 70, from its `def` or `class` to its end.
-2. A function takes at most 5 parameters. Not counted: `self` and `cls`; keyword-only parameters with
-   a default, for a call reads well without them; and the parameters of a function that click calls,
+2. A function takes at most 5 parameters. Not counted: `self` and `cls`; keyword-only ones with a
+   default, for a call reads well without them; and the parameters of a function that click calls,
    for those are the options of a command. The fields of a dataclass are not parameters.
 3. No module is called utils, helpers, common, manager or misc, or has one of them as a word of its
    name; no class or function has one as its last word.
