@@ -1,0 +1,205 @@
+"""gzip, snappy, lz4 and zstd as Kafka's clients write them, with a limit on what comes out.
+
+cramjam brings all four; lz4 is compressed by the `lz4` package where that is installed, being
+several times faster. Decompression never yields more than its limit, however small the input.
+Does not know what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final, cast
+
+import cramjam
+
+from ottla.errors import InvalidRecord, UnsupportedCompression
+from ottla.records import lz4_header
+from ottla.records.lz4_header import Data
+
+try:
+    from lz4.frame import compress as _lz4_package_compress
+except ImportError:  # the package is an extra
+    _lz4_package_compress = None
+
+
+class Compression(IntEnum):
+    """The codec in the low three bits of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @property
+    def config_name(self) -> str:
+        """The name in `compression.type`."""
+        return self.name.lower()
+
+
+COMPRESSION_BITS: Final = 0x07
+DECOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
+"""The most one batch may expand to. A batch past it is refused, not expanded."""
+
+GZIP_LEVEL_DEFAULT: Final = -1
+LZ4_LEVEL_DEFAULT: Final = 9
+"""Kafka's number for "no level given", which it compresses in lz4's fast mode."""
+ZSTD_LEVEL_DEFAULT: Final = 3
+
+_GZIP_WINDOW_BITS: Final = 31
+_FIRST_GUESS_RATIO: Final = 8
+_FIRST_GUESS_BYTES_MIN: Final = 64 * 1024
+_GROWTH: Final = 4
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+_INT32: Final = struct.Struct(">i")
+
+
+def compression_of(attributes: int) -> Compression:
+    """The codec a batch's or a message's attributes name."""
+    try:
+        return _BY_NUMBER[attributes & COMPRESSION_BITS]
+    except IndexError:
+        raise UnsupportedCompression(
+            f"codec {attributes & COMPRESSION_BITS} is none that Kafka has"
+        ) from None
+
+
+def compression_named(name: str) -> Compression:
+    """The codec of a setting; `uncompressed` is how `compression.type` says none."""
+    try:
+        return _BY_NAME[name.lower()]
+    except KeyError:
+        raise UnsupportedCompression(f"there is no codec named {name!r}") from None
+
+
+_BY_NUMBER: Final = tuple(Compression)
+_BY_NAME: Final = {codec.config_name: codec for codec in Compression} | {
+    "uncompressed": Compression.NONE
+}
+
+
+def compress(codec: Compression, data: Data, level: int | None = None) -> bytes:
+    """`data` in the framing Kafka's clients expect of this codec."""
+    if codec is Compression.NONE:
+        return bytes(data)
+    return _COMPRESS[codec](data, level)
+
+
+def decompress(codec: Compression, data: Data, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """What was compressed, or InvalidRecord if it is damaged or larger than `limit_bytes`."""
+    if codec is Compression.NONE:
+        return bytes(data)
+    if codec is Compression.SNAPPY:
+        return _decompress_snappy(data, limit_bytes)
+    if codec is Compression.LZ4:
+        data = lz4_header.with_right_checksum(data)
+    return _decompress_growing(codec, data, limit_bytes)
+
+
+def _compress_gzip(data: Data, level: int | None) -> bytes:
+    return zlib.compress(data, GZIP_LEVEL_DEFAULT if level is None else level, _GZIP_WINDOW_BITS)
+
+
+def _compress_snappy(data: Data, level: int | None) -> bytes:  # noqa: ARG001 (snappy has no levels)
+    parts = [_XERIAL_HEADER]
+    view = memoryview(data)
+    for position in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block = view[position : position + _XERIAL_BLOCK_BYTES]
+        compressed = bytes(cramjam.snappy.compress_raw(block))
+        parts.append(_INT32.pack(len(compressed)))
+        parts.append(compressed)
+    return b"".join(parts)
+
+
+def _compress_lz4(data: Data, level: int | None) -> bytes:
+    # Java's reader refuses blocks that refer to earlier blocks, hence block_linked=False.
+    lz4_level = 0 if level is None or level == LZ4_LEVEL_DEFAULT else level
+    if _lz4_package_compress is not None:
+        return cast(
+            "bytes",
+            _lz4_package_compress(
+                data, compression_level=lz4_level, block_linked=False, store_size=False
+            ),
+        )
+    compressor = cramjam.lz4.Compressor(level=lz4_level, content_checksum=False, block_linked=False)
+    compressor.compress(data)
+    return bytes(compressor.finish())
+
+
+def _compress_zstd(data: Data, level: int | None) -> bytes:
+    return bytes(cramjam.zstd.compress(data, ZSTD_LEVEL_DEFAULT if level is None else level))
+
+
+_COMPRESS: Final[dict[Compression, Callable[[Data, int | None], bytes]]] = {
+    Compression.GZIP: _compress_gzip,
+    Compression.SNAPPY: _compress_snappy,
+    Compression.LZ4: _compress_lz4,
+    Compression.ZSTD: _compress_zstd,
+}
+_DECOMPRESS_INTO: Final[dict[Compression, Callable[[Data, bytearray], int]]] = {
+    Compression.GZIP: cramjam.gzip.decompress_into,
+    Compression.LZ4: cramjam.lz4.decompress_into,
+    Compression.ZSTD: cramjam.zstd.decompress_into,
+}
+
+
+def _decompress_growing(codec: Compression, data: Data, limit_bytes: int) -> bytes:
+    """Frames need not say how large their content is: guess, and grow the room up to the limit."""
+    decompress_into = _DECOMPRESS_INTO[codec]
+    room = min(max(_FIRST_GUESS_BYTES_MIN, _FIRST_GUESS_RATIO * len(data)), limit_bytes)
+    while True:
+        content = bytearray(room)
+        try:
+            size = decompress_into(data, content)
+        except cramjam.DecompressionError as error:
+            # Damage and lack of room raise the same type, so both are tried again with more room.
+            if room >= limit_bytes:
+                raise InvalidRecord(
+                    f"the {codec.config_name} data is damaged or expands to more than "
+                    f"{limit_bytes} bytes: {error}"
+                ) from None
+            room = min(room * _GROWTH, limit_bytes)
+        else:
+            return bytes(memoryview(content)[:size])
+
+
+def _decompress_snappy(data: Data, limit_bytes: int) -> bytes:
+    if data[:8] != _XERIAL_MAGIC:
+        return _decompress_snappy_block(data, limit_bytes)
+    view = memoryview(data)
+    parts: list[bytes] = []
+    position = len(_XERIAL_HEADER)
+    while position < len(view):
+        if (
+            bytes(view[position : position + 8]) == _XERIAL_MAGIC
+        ):  # streams may be joined end to end
+            position += len(_XERIAL_HEADER)
+            continue
+        if position + 4 > len(view):
+            raise InvalidRecord("the snappy data ends inside a block's length")
+        (size,) = _INT32.unpack_from(view, position)
+        position += 4
+        if not 0 < size <= len(view) - position:
+            raise InvalidRecord(
+                f"a snappy block of {size} bytes, of which {len(view) - position} are here"
+            )
+        parts.append(_decompress_snappy_block(view[position : position + size], limit_bytes))
+        limit_bytes -= len(parts[-1])
+        position += size
+    return b"".join(parts)
+
+
+def _decompress_snappy_block(block: Data, limit_bytes: int) -> bytes:
+    try:
+        size = cramjam.snappy.decompress_raw_len(block)
+        if size > limit_bytes:
+            raise InvalidRecord(f"the snappy data expands to more than {limit_bytes} bytes")
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise InvalidRecord(f"the snappy data is damaged: {error}") from None
