@@ -1,0 +1,1 @@
+"""Kafka's wire protocol: messages as classes, codecs compiled from them, frames. No I/O."""

@@ -1,0 +1,54 @@
+"""The messages of InitializeShareGroupState, api key 83."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from ottla.protocol.message import (
+    NO_UUID,
+    Array,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    Schema,
+    String,
+    Uuid,
+)
+
+
+class PartitionData(Message):
+    partition: Annotated[int, Int32("0+")] = 0
+    state_epoch: Annotated[int, Int32("0+")] = 0
+    start_offset: Annotated[int, Int64("0+")] = 0
+
+
+class InitializeStateData(Message):
+    topic_id: Annotated[bytes, Uuid("0+")] = NO_UUID
+    partitions: Annotated[list[PartitionData], Array("0+")] = []
+
+
+class InitializeShareGroupStateRequest(Message):
+    """Begin the stored state of a share group's partitions."""
+
+    schema: ClassVar[Schema] = Schema(api_key=83, versions="0", flexible="0+")
+    group_id: Annotated[str, String("0+")] = ""
+    topics: Annotated[list[InitializeStateData], Array("0+")] = []
+
+
+class PartitionResult(Message):
+    partition: Annotated[int, Int32("0+")] = 0
+    error_code: Annotated[int, Int16("0+")] = 0
+    error_message: Annotated[str | None, String("0+", nullable="0+")] = None
+
+
+class InitializeStateResult(Message):
+    topic_id: Annotated[bytes, Uuid("0+")] = NO_UUID
+    partitions: Annotated[list[PartitionResult], Array("0+")] = []
+
+
+class InitializeShareGroupStateResponse(Message):
+    """Whether each partition's state was begun."""
+
+    schema: ClassVar[Schema] = Schema(api_key=83, versions="0", flexible="0+")
+    results: Annotated[list[InitializeStateResult], Array("0+")] = []
