@@ -80,9 +80,10 @@ class Declared:
         """The value `text` stands for; ConfigError where it is not allowed."""
         setting = self.setting
         value = self._convert(text)
+        if setting.is_fixed and value != self.default:
+            only = render(self.default)
+            raise ConfigError(self.name, f"{text!r} is refused: {self.doc}", f"leave it {only}")
         reason = _objection(setting, value)
-        if reason is None and setting.is_fixed and value != self.default:
-            reason = f"Ottla has only {render(self.default)!r} here"
         if reason is not None:
             raise refused(setting, text, reason)
         return value
@@ -114,13 +115,15 @@ class Declared:
 
 def declare(default: T, setting: Setting, doc: str) -> T:
     """A field of a settings class: its default, the setting it holds and a sentence of help."""
-    return cast("T", field(default=default, metadata={_SETTING: setting, _DOC: doc}))
+    return field(default=default, metadata={_SETTING: setting, _DOC: doc})
 
 
 def declarations(settings_class: type) -> tuple[Declared, ...]:
     """The settings that the fields of a class declare, in order."""
     return tuple(
-        Declared(each.metadata[_SETTING], each.name, each.default, each.metadata[_DOC])
+        Declared(
+            each.metadata[_SETTING], each.name, cast("Value", each.default), each.metadata[_DOC]
+        )
         for each in fields(settings_class)
         if _SETTING in each.metadata
     )
@@ -262,16 +265,19 @@ def _objection(setting: Setting, value: Value) -> str | None:
         if setting.at_most is not None and value > setting.at_most:
             return "it is too large"
         return None
-    texts = (
-        [value] if isinstance(value, str) else list(value) if value and value is not True else []
-    )
-    for each in texts:
+    for each in _texts(value):
         if setting.one_of and each not in setting.one_of:
             return f"there is no {each!r}"
         reason = setting.check(each) if setting.check is not None else None
         if reason is not None:
             return reason
     return None
+
+
+def _texts(value: Value) -> Iterable[str]:
+    if isinstance(value, str):
+        return (value,)
+    return value if isinstance(value, tuple | frozenset) else ()
 
 
 def _java_double(value: float) -> str:
