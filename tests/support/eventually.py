@@ -1,0 +1,31 @@
+"""Waits for a condition instead of for time."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Found = TypeVar("Found")
+
+PAUSE_SECONDS = 0.01
+
+
+class NeverHappened(AssertionError):
+    """The condition did not come true in time."""
+
+
+def eventually(
+    condition: Callable[[], Found | None], what: str, *, timeout_seconds: float = 20.0
+) -> Found:
+    """Return the first true answer of `condition`; its exceptions count as "not yet" only if OSError."""
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        problem: OSError | None = None
+        try:
+            found = condition()
+        except OSError as error:
+            found, problem = None, error
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise NeverHappened(f"{what} did not happen in {timeout_seconds} s") from problem
+        time.sleep(PAUSE_SECONDS)
