@@ -234,6 +234,8 @@ class RecordBatch:
 
     def payload(self, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> bytes:
         """The records' bytes, decompressed."""
+        if self.size_bytes == HEADER_BYTES:  # compaction leaves batches without records
+            return b""
         return decompress(self.compression, self.view[HEADER_BYTES:], limit_bytes)
 
     def shape(self) -> RecordShape:

@@ -41,7 +41,7 @@ class Compression(IntEnum):
 
 
 COMPRESSION_BITS: Final = 0x07
-DECOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
+DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
 """The most one batch may expand to. A batch past it is refused, not expanded."""
 
 GZIP_LEVEL_DEFAULT: Final = -1

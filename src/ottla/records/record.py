@@ -47,10 +47,12 @@ class RawRecord(msgspec.Struct, frozen=True, gc=False):
     """One record undecoded: what compaction must know, and where its bytes stand in the payload."""
 
     offset: int
-    timestamp: int
+    timestamp_delta: int
     key: bytes | None
     has_value: bool
     start: int
+    body_start: int
+    """After the length."""
     offset_delta_start: int
     """From here on the bytes do not depend on the batch's base timestamp."""
     end: int
@@ -69,8 +71,14 @@ _NULL: Final = b"\x01"
 # --- numbers --------------------------------------------------------------------------------------
 
 
+def as_int64(number: int) -> int:
+    """Timestamps may be any 64 bits a client chose: their sums wrap, as in Kafka's own clients."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
 def varint(value: int) -> bytes:
     """A signed number in zigzag varint form, up to 64 bits."""
+    value = as_int64(value)
     rest = (value << 1) ^ (value >> 63)
     encoded = bytearray()
     while rest > 0x7F:
@@ -224,7 +232,7 @@ def scan_records(payload: bytes, shape: RecordShape) -> Iterator[RawRecord]:
     position = 0
     try:
         for _ in range(_checked_count(payload, shape)):
-            record = _scan_record(payload, position, shape)
+            record = _scan_record(payload, position, shape.base_offset)
             position = record.end
             if position > len(payload):
                 raise _ends_early()
@@ -234,10 +242,10 @@ def scan_records(payload: bytes, shape: RecordShape) -> Iterator[RawRecord]:
     _check_consumed(payload, position)
 
 
-def _scan_record(payload: bytes, start: int, shape: RecordShape) -> RawRecord:
-    length, position = _read_unsigned(payload, start)
-    end = position + (length >> 1)
-    timestamp, offset_delta_start = _read_unsigned(payload, position + 1)
+def _scan_record(payload: bytes, start: int, base_offset: int) -> RawRecord:
+    length, body_start = _read_unsigned(payload, start)
+    end = body_start + (length >> 1)
+    timestamp, offset_delta_start = _read_unsigned(payload, body_start + 1)
     offset, position = _read_unsigned(payload, offset_delta_start)
     size, position = _read_unsigned(payload, position)
     key: bytes | None = None
@@ -247,13 +255,13 @@ def _scan_record(payload: bytes, start: int, shape: RecordShape) -> RawRecord:
     size, position = _read_unsigned(payload, position)
     if position + (0 if size & 1 else size >> 1) >= end:  # a count of headers must follow
         raise _wrong_length()
-    delta = timestamp >> 1 ^ -(timestamp & 1)
     return RawRecord(
-        offset=shape.base_offset + (offset >> 1 ^ -(offset & 1)),
-        timestamp=shape.base_timestamp + delta if shape.append_time is None else shape.append_time,
+        offset=base_offset + (offset >> 1 ^ -(offset & 1)),
+        timestamp_delta=timestamp >> 1 ^ -(timestamp & 1),
         key=key,
         has_value=not size & 1,
         start=start,
+        body_start=body_start,
         offset_delta_start=offset_delta_start,
         end=end,
     )
