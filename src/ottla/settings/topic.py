@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.errors import ConfigError
 from ottla.settings.declare import (
-    INT_MAX,
     LONG_MAX,
     MS_PER_HOUR,
     MS_PER_MINUTE,
@@ -192,7 +191,7 @@ class TopicSettings:
     )
     segment_bytes: int = declare(
         1 << 30,
-        Setting("segment.bytes", Kind.INT, at_least=1 << 20, at_most=INT_MAX),
+        Setting("segment.bytes", Kind.INT, at_least=1 << 20),
         "The size at which a segment is closed and a new one begun.",
     )
     segment_index_bytes: int = declare(

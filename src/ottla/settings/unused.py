@@ -145,12 +145,12 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "reserved.broker.max.id",
     ),
 }
-_REASONS: Final = {name: reason for reason, names in _NAMES.items() for name in names}
+UNUSED: Final = {name: reason for reason, names in _NAMES.items() for name in names}
 
 
 def why_unused(name: str) -> str | None:
     """Why Kafka's setting `name` has no effect here; None for a name that is not in the table."""
-    reason = _REASONS.get(name)
+    reason = UNUSED.get(name)
     if reason is not None:
         return reason
     return next((reason for prefix, reason in _PREFIXES if name.startswith(prefix)), None)
