@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from msgspec import field
+
 from ottla.protocol.message import (
     NO_UUID,
     Array,
@@ -99,9 +101,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
 class TopicPartitions(Message):
     topic_id: Annotated[bytes, Uuid("0+")] = NO_UUID
     partitions: Annotated[list[int], Array("0+", of=Int32)] = []
-    assignment_epochs: Annotated[list[int] | None, Array("0+", of=Int32, nullable="0+", tag=0)] = (
-        None
-    )
+    assignment_epochs: Annotated[list[int] | None, Array("0+", of=Int32, nullable="0+", tag=0)] = []
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
@@ -147,7 +147,7 @@ class ConsumerGroupMemberMetadataValue(Message):
     server_assignor: Annotated[str | None, String("0+", nullable="0+")] = ""
     classic_member_metadata: Annotated[
         ClassicMemberMetadata | None, Nested("0+", nullable="0+", tag=0)
-    ] = None
+    ] = field(default_factory=ClassicMemberMetadata)
 
 
 class ConsumerGroupMetadataKey(Message):

@@ -29,9 +29,7 @@ class StreamsGroupCurrentMemberAssignmentKey(Message):
 class StreamsGroupCurrentMemberAssignmentTaskIds(Message):
     subtopology_id: Annotated[str, String("0+")] = ""
     partitions: Annotated[list[int], Array("0+", of=Int32)] = []
-    assignment_epochs: Annotated[list[int] | None, Array("0+", of=Int32, nullable="0+", tag=0)] = (
-        None
-    )
+    assignment_epochs: Annotated[list[int] | None, Array("0+", of=Int32, nullable="0+", tag=0)] = []
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Message):
@@ -109,7 +107,7 @@ class StreamsGroupMetadataValue(Message):
     validated_topology_epoch: Annotated[int, Int32("0+", tag=0)] = -1
     last_assignment_configs: Annotated[
         list[LastAssignmentConfig] | None, Array("0+", nullable="0+", tag=1)
-    ] = None
+    ] = []
 
 
 class StreamsGroupTargetAssignmentMemberKey(Message):
