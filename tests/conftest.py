@@ -1,7 +1,7 @@
 """Fixtures every battery shares: a broker to talk to, and names nobody else uses.
 
-The same tests run on any broker: with OTTLA_TEST_BOOTSTRAP=host:port in the environment they talk to
-that one (Apache Kafka, say), and the tests that must kill, starve or inspect a process are skipped.
+The same tests run on any broker: with OTTLA_TEST_BOOTSTRAP=host:port in the environment they
+talk to that one (Apache Kafka, say), and tests that must kill or inspect a process are skipped.
 """
 
 import itertools

@@ -1,6 +1,7 @@
 """The real client libraries as one parameter."""
 
 import pytest
+
 from support.clients.aio import AioKafkaClient
 from support.clients.confluent import ConfluentClient
 from support.clients.face import Client

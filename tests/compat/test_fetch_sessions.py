@@ -1,4 +1,4 @@
-"""Fetch sessions (incremental fetches): only what changed travels, and epochs keep both ends in step."""
+"""Fetch sessions: only what changed travels, and epochs keep both ends in step."""
 
 from collections.abc import Callable
 from dataclasses import replace

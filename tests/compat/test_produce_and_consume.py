@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+
 from support.clients.aio import AioKafkaClient
 from support.clients.confluent import ConfluentClient
 from support.clients.face import (

@@ -1,8 +1,9 @@
-"""What the wire promises, seen from a raw socket: every old version, order, and errors per partition."""
+"""What the wire promises, seen from a raw socket: old versions, order, errors per partition."""
 
 from collections.abc import Callable
 
 import pytest
+
 from support.batches import Sequenced, batch, magic_of, message_set, now_ms, read_records
 from support.requests import (
     API_VERSIONS,
@@ -39,7 +40,7 @@ GZIP, LZ4 = 1, 3
 
 
 def needs(connection: Connection, api_key: int, version: int) -> None:
-    """Skip where the broker under test no longer speaks the version (Apache Kafka 4 dropped many)."""
+    """Skip where the broker no longer speaks the version (Apache Kafka 4 dropped many)."""
     lowest, highest = supported_versions(connection).get(api_key, (1, 0))
     dropped_silently = api_key == PRODUCE and supported_versions(connection)[FETCH][0] > 0
     if not lowest <= version <= highest or (dropped_silently and version < 3):

@@ -1,1 +1,1 @@
-"""What several batteries need: a broker as a child process, raw wire requests, real-client drivers."""
+"""What several batteries need: a broker as a child process, raw requests, client drivers."""

@@ -1,4 +1,4 @@
-"""Record batches and old message sets made and read by kafka-python, an independent implementation."""
+"""Record batches and old message sets, made and read by kafka-python as an independent hand."""
 
 import time
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ class NeverHappened(AssertionError):
 def eventually(
     condition: Callable[[], Found | None], what: str, *, timeout_seconds: float = 20.0
 ) -> Found:
-    """Return the first true answer of `condition`; its exceptions count as "not yet" only if OSError."""
+    """Return the first true answer of `condition`; an OSError counts as "not yet"."""
     deadline = time.monotonic() + timeout_seconds
     while True:
         problem: OSError | None = None

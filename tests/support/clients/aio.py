@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from support.clients.face import Reading, Received, Sending, ToSend
+from support.clients.face import PLAINLY, Reading, Received, Sending, ToSend
 
 WAIT_SECONDS_MAX = 30.0
 
@@ -38,7 +38,7 @@ class AioKafkaClient:
         finally:
             await admin.close()
 
-    def produce(self, topic: str, records: Sequence[ToSend], how: Sending = Sending()) -> list[int]:
+    def produce(self, topic: str, records: Sequence[ToSend], how: Sending = PLAINLY) -> list[int]:
         return asyncio.run(self._produce(topic, records, how))
 
     async def _produce(self, topic: str, records: Sequence[ToSend], how: Sending) -> list[int]:

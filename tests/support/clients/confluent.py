@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from support.clients.face import Reading, Received, Sending, ToSend
+from support.clients.face import PLAINLY, Reading, Received, Sending, ToSend
 
 WAIT_SECONDS_MAX = 30.0
 
@@ -33,7 +33,7 @@ class ConfluentClient:
         while len(admin.list_topics(topic, timeout=WAIT_SECONDS_MAX).topics[topic].partitions) == 0:
             pass
 
-    def produce(self, topic: str, records: Sequence[ToSend], how: Sending = Sending()) -> list[int]:
+    def produce(self, topic: str, records: Sequence[ToSend], how: Sending = PLAINLY) -> list[int]:
         offsets: dict[int, int] = {}
         errors: list[KafkaError] = []
         producer = Producer(

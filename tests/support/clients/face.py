@@ -44,6 +44,9 @@ class Sending:
     request_bytes_max: int = 1 << 20
 
 
+PLAINLY = Sending()
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How to consume."""
@@ -66,7 +69,7 @@ class Client(Protocol):
     ) -> None:
         """Create a topic and wait until it can be written."""
 
-    def produce(self, topic: str, records: Sequence[ToSend], how: Sending = Sending()) -> list[int]:
+    def produce(self, topic: str, records: Sequence[ToSend], how: Sending = PLAINLY) -> list[int]:
         """Send everything, flush, and return the offsets in the order given (-1 where unknown)."""
 
     def consume(self, topic: str, starts: Mapping[int, int], how: Reading) -> list[Received]:

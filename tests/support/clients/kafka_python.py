@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.codec import has_lz4, has_snappy, has_zstd
 
-from support.clients.face import Reading, Received, Sending, ToSend
+from support.clients.face import PLAINLY, Reading, Received, Sending, ToSend
 
 WAIT_SECONDS_MAX = 30.0
 
@@ -37,7 +37,7 @@ class KafkaPythonClient:
         finally:
             admin.close()
 
-    def produce(self, topic: str, records: Sequence[ToSend], how: Sending = Sending()) -> list[int]:
+    def produce(self, topic: str, records: Sequence[ToSend], how: Sending = PLAINLY) -> list[int]:
         producer = KafkaProducer(
             bootstrap_servers=self.bootstrap,
             api_version=self.api_version,
