@@ -29,8 +29,9 @@ def upconvert(
 ) -> bytearray:
     """A message set of format 0 or 1 as version 2 batches.
 
-    Under the set's own codec unless `compression` names another. One batch, unless the set mixes the clients' timestamps with brokers'. Offsets are left at 0 and
-    up, for the log to assign; a message of format 0 has no timestamp and gets none.
+    Under the set's own codec unless `compression` names another. One batch, unless the set mixes
+    clients' timestamps with brokers'. Offsets are left at 0 and up, for the log to assign; a
+    message of format 0 has no timestamp and gets none.
     """
     codec = compression_in(view) if compression is None else compression
     batches = bytearray()

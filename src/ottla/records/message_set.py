@@ -21,6 +21,7 @@ import msgspec
 from ottla.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
 from ottla.model.ids import NO_TIMESTAMP
 from ottla.records.compression import (
+    COMPRESSION_BITS,
     DECOMPRESSED_BYTES_MAX,
     Compression,
     compress,
@@ -36,6 +37,7 @@ _KIND: Final = struct.Struct(">bb")
 _TIMESTAMP: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")
 _CRC_BYTES: Final = 4
+_ATTRIBUTES_POSITION: Final = 17
 _MAGIC_MAX: Final = 1
 _BODY_BYTES_MIN: Final = 14
 """Checksum, magic, attributes and the two lengths of a message of format 0."""
@@ -74,10 +76,13 @@ def read_messages(
 
 
 def compression_in(view: memoryview) -> Compression:
-    """The codec of the first message that wraps others, or none."""
-    for entry in _read_entries(view):
-        if entry.codec is not Compression.NONE:
-            return entry.codec
+    """The codec of the first message that wraps others, or none. Checks nothing else."""
+    position = 0
+    while position + _ATTRIBUTES_POSITION < len(view):
+        if view[position + _ATTRIBUTES_POSITION] & COMPRESSION_BITS:
+            return compression_of(view[position + _ATTRIBUTES_POSITION])
+        _, size = _PREFIX.unpack_from(view, position)
+        position += _PREFIX.size + max(size, _BODY_BYTES_MIN)
     return Compression.NONE
 
 

@@ -306,7 +306,7 @@ def encode_record(
             small[timestamp_delta]
             if 0 <= timestamp_delta < _SMALL_COUNT
             else varint(timestamp_delta),
-            small[offset_delta] if offset_delta < _SMALL_COUNT else varint(offset_delta),
+            small[offset_delta] if 0 <= offset_delta < _SMALL_COUNT else varint(offset_delta),
             key_bytes,
             key or b"",
             value_bytes,
