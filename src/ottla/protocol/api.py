@@ -144,7 +144,7 @@ class Api:
         return 2 if version >= self.flexible_from else 1
 
     def response_header_version(self, version: int) -> int:
-        """As for requests, save ApiVersions: its reader does not know yet what the broker speaks."""
+        """As for requests, save ApiVersions, whose reader does not know yet what to expect."""
         return 1 if version >= self.flexible_from and self.key is not ApiKey.API_VERSIONS else 0
 
 
