@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, cast, get_args, get_origin, get_type_hints
 
-import msgspec
-
 from ottla.errors import UnsupportedVersion
 from ottla.protocol.message import (
     FIXED_TYPES,
@@ -103,6 +101,7 @@ def plan_message(message_class: type[Message], version: int) -> StructPlan:
 
 def _plan_struct(message_class: type[Message], version: int, flexible: bool) -> StructPlan:
     fields = []
+    blank = message_class()
     for name, (marker, element_class) in _declarations(message_class).items():
         present = version in parse_versions(marker.versions)
         nullable = getattr(marker, "nullable", "none")
@@ -115,7 +114,7 @@ def _plan_struct(message_class: type[Message], version: int, flexible: bool) -> 
             FieldPlan(
                 name=name,
                 marker=marker,
-                default=_default(message_class, name),
+                default=getattr(blank, name),
                 present=present,
                 nullable=version in parse_versions(nullable),
                 tag=tag,
@@ -147,14 +146,3 @@ def _message_class_in(declared: object) -> type[Message] | None:
         if found is not None:
             return found
     return None
-
-
-def _default(message_class: type[Message], name: str) -> object:
-    info = {field.name: field for field in msgspec.structs.fields(message_class)}[name]
-    if info.default is not msgspec.NODEFAULT:
-        return info.default
-    assert info.default_factory is not msgspec.NODEFAULT, f"{name} has no default"
-    factory: object = info.default_factory
-    assert callable(factory)
-    default: object = factory()
-    return default
