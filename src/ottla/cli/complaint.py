@@ -1,0 +1,96 @@
+"""Errors as people read them: a sentence, the fix, an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import click
+
+from ottla import __version__
+from ottla.cli.connection_options import DEFAULT_BOOTSTRAP
+from ottla.cli.exit_code import ExitCode
+from ottla.clients.failures import BrokerTooOld, NoBrokerReachable, TopicNotFound
+from ottla.errors import ConfigError, ErrorCode, OttlaError
+from ottla.net.client_connection import ConnectionFailed, NotABroker, ResponseTimedOut
+
+_FIXES: Final = {
+    ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or add --if-not-exists",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "ask for no more --replicas than there are brokers "
+    "(`ottla cluster describe` lists them)",
+    ErrorCode.INVALID_PARTITIONS: "the number of partitions must be positive, and can only grow",
+    ErrorCode.MESSAGE_TOO_LARGE: "send smaller records, or raise max.message.bytes of the topic "
+    "(`ottla configs set topic NAME max.message.bytes=...`)",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "`ottla topics describe NAME` shows the offsets there are",
+    ErrorCode.UNSUPPORTED_VERSION: "upgrade the broker, or use the tools of its own version",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "connect as a user who may do this",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "connect as a user who may use this topic",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "wait for more replicas to come back, or use --acks 1",
+    ErrorCode.KAFKA_STORAGE_ERROR: "look at the broker's log and at the free space on its disk",
+}
+
+
+def complain(error: BaseException) -> int:
+    """Prints what went wrong on standard error; returns the exit code."""
+    if isinstance(error, OttlaError):
+        say_error(_sentence(error), fix_for(error))
+        return exit_code_of(error)
+    if isinstance(error, OSError):
+        what = f"{error.filename}: " if error.filename else ""
+        say_error(f"{what}{error.strerror or error}")
+        return ExitCode.FAILED
+    if "--debug" in sys.argv:
+        return ExitCode.BUG
+    say_error(
+        f"this is a bug in Ottla {__version__}: {type(error).__name__}: {error}",
+        "run it again as `ottla --debug ...` and report what it prints",
+    )
+    return ExitCode.BUG
+
+
+def say_error(sentence: str, fix: str | None = None) -> None:
+    """Prints an error and its fix on standard error."""
+    click.echo(click.style("error: ", fg="red", bold=True) + sentence, err=True)
+    if fix:
+        click.echo(click.style("  fix: ", fg="green", bold=True) + fix, err=True)
+
+
+def exit_code_of(error: OttlaError) -> ExitCode:
+    """Which kind of failure it is."""
+    if isinstance(error, ConnectionFailed | NoBrokerReachable):
+        return ExitCode.UNREACHABLE
+    return ExitCode.USAGE if isinstance(error, ConfigError) else ExitCode.FAILED
+
+
+def fix_for(error: OttlaError) -> str | None:
+    """What to do about it, if that can be said."""
+    match error:
+        case NoBrokerReachable():
+            return _unreachable_fix([cause for _, cause in error.tried])
+        case ConnectionFailed():
+            return _unreachable_fix([error])
+        case TopicNotFound(partition=None):
+            return f"see `ottla topics list`, or create it with `ottla topics create {error.topic}`"
+        case TopicNotFound():
+            return f"see `ottla topics describe {error.topic}`"
+        case BrokerTooOld():
+            return _FIXES[ErrorCode.UNSUPPORTED_VERSION]
+        case ConfigError():
+            return None  # its own sentence says it
+    return _FIXES.get(error.code)
+
+
+def _unreachable_fix(causes: list[OttlaError]) -> str:
+    if any(isinstance(cause, NotABroker) for cause in causes):
+        return "check the port; `ottla doctor HOST:PORT` finds out what answers there"
+    if any(isinstance(cause, ResponseTimedOut) for cause in causes):
+        return "try again with a longer --timeout, or ask `ottla doctor HOST:PORT`"
+    peers = [cause.peer for cause in causes if isinstance(cause, ConnectionFailed)]
+    if peers == [DEFAULT_BOOTSTRAP]:
+        return "start a broker with `ottla serve`, or name yours with --bootstrap HOST:PORT"
+    return "check the address and that the broker runs; `ottla doctor HOST:PORT` looks closer"
+
+
+def _sentence(error: OttlaError) -> str:
+    text = str(error)
+    return text if text.endswith((".", "!", "?")) or not text else f"{text}."

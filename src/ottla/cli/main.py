@@ -1,0 +1,134 @@
+"""The entry point: finds the command, and turns whatever goes wrong into a sentence and an exit
+code.
+
+Imports nothing heavy: `ottla --help` must feel instant, so a command's module is imported when it
+is run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Final, NoReturn
+
+import click
+
+from ottla import __version__
+from ottla.cli.connection_options import bootstrap_option
+from ottla.cli.exit_code import ExitCode
+
+SECTIONS: Final[dict[str, dict[str, str]]] = {
+    "Run a broker": {
+        "demo": "Start a broker and watch records flow through it.",
+        "serve": "Run a broker.",
+    },
+    "Work with topics and records": {
+        "topics": "Create, list, describe, alter and delete topics.",
+        "produce": "Write records from standard input or a file.",
+        "consume": "Read records of a topic.",
+        "records": "Delete the oldest records of a topic.",
+        "configs": "Read and change settings of topics and brokers.",
+    },
+    "Find out what is going on": {
+        "cluster": "Describe the brokers of a cluster.",
+        "doctor": "Find out why a broker cannot be used, and how to fix it.",
+        "log": "Dump and verify segment files on disk.",
+    },
+}
+EPILOG: Final = (
+    "Commands that talk to a broker find it by --bootstrap or OTTLA_BOOTSTRAP, "
+    "else at 127.0.0.1:9092."
+)
+
+
+class LazyGroup(click.Group):
+    """Commands that are imported when they are run, listed in sections. (Click is extended so.)"""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return [name for section in SECTIONS.values() for name in section]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command = getattr(import_module(f"ottla.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()), col_spacing=3)
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(
+    __version__, "--version", "-V", prog_name="Ottla", message="%(prog)s %(version)s"
+)
+@click.option(
+    "--debug", is_flag=True, envvar="OTTLA_DEBUG", help="Show a traceback with every error."
+)
+@bootstrap_option
+@click.pass_context
+def ottla(ctx: click.Context, debug: bool) -> None:
+    """A broker that speaks Kafka's wire protocol, and tools for it and any other Kafka broker.
+
+    \b
+    Try it:
+      ottla demo
+      ottla serve --listen 127.0.0.1:9092 --data ./data
+      echo hello | ottla produce greetings --create
+      ottla consume greetings
+    """
+    ctx.meta["ottla.debug"] = debug
+
+
+def main() -> NoReturn:
+    """Runs the command line and exits."""
+    sys.exit(int(run(sys.argv[1:])))
+
+
+def run(arguments: list[str]) -> int:
+    """Runs one command line; returns its exit code. Never lets an exception out."""
+    wants_debug = "--debug" in arguments or bool(os.environ.get("OTTLA_DEBUG"))
+    try:
+        code = ottla.main(arguments, prog_name="ottla", standalone_mode=False)
+        sys.stdout.flush()
+    except BaseException as error:
+        if wants_debug and not isinstance(error, click.ClickException | SystemExit):
+            import traceback
+
+            traceback.print_exc()
+        return exit_code_for(error)
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def exit_code_for(error: BaseException) -> int:
+    """Says on standard error what went wrong, unless it is not worth a word."""
+    match error:
+        case click.ClickException():
+            error.show()
+            return error.exit_code
+        case click.exceptions.Exit() | SystemExit():
+            code = error.exit_code if isinstance(error, click.exceptions.Exit) else error.code
+            return code if isinstance(code, int) else ExitCode.FAILED
+        case KeyboardInterrupt() | click.Abort() | EOFError():
+            return ExitCode.INTERRUPTED
+        case BrokenPipeError():
+            _forget_output()
+            return ExitCode.OK
+    from ottla.cli.complaint import complain
+
+    return complain(error)
+
+
+def _forget_output() -> None:
+    """The reader of our output has left: Python must not try to flush to it when it exits."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())

@@ -1,0 +1,112 @@
+"""Where to begin reading, as people say it: `beginning`, `end`, an offset, the last few, a
+moment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Final
+
+from ottla.errors import ConfigError
+from ottla.model.ids import Offset
+
+_UNITS_MS: Final = {
+    "ms": 1,
+    "s": 1000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 604_800_000,
+}
+_AGO: Final = re.compile(r"-((?:\d+(?:ms|s|m|h|d|w))+)")
+_AGO_PART: Final = re.compile(r"(\d+)(ms|s|m|h|d|w)")
+_FIX: Final = (
+    "write beginning, end, an offset (42), the last records of each partition (-10), "
+    "an age (-1h, -30m), a time (2026-01-31T12:00) or milliseconds since 1970 (@1767225600000)"
+)
+
+
+class StartKind(Enum):
+    """How a starting point is meant."""
+
+    BEGINNING = "beginning"
+    END = "end"
+    OFFSET = "offset"
+    LAST = "last"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class StartingPoint:
+    """Where to begin; `number` is an offset, a count or milliseconds since 1970, by the kind."""
+
+    kind: StartKind
+    number: int = 0
+
+
+BEGINNING: Final = StartingPoint(StartKind.BEGINNING)
+END: Final = StartingPoint(StartKind.END)
+_WORDS: Final = {
+    "beginning": BEGINNING,
+    "earliest": BEGINNING,
+    "start": BEGINNING,
+    "end": END,
+    "latest": END,
+}
+
+
+def parse_starting_point(text: str, *, now_ms: int) -> StartingPoint:
+    """Reads a starting point; ConfigError, with all that is possible, for anything else."""
+    plain = text.strip()
+    if plain.lower() in _WORDS:
+        return _WORDS[plain.lower()]
+    if re.fullmatch(r"\d+", plain):
+        return StartingPoint(StartKind.OFFSET, int(plain))
+    if re.fullmatch(r"-\d+", plain):
+        return StartingPoint(StartKind.LAST, -int(plain))
+    if re.fullmatch(r"@\d+", plain):
+        return StartingPoint(StartKind.TIME, int(plain[1:]))
+    ago = _AGO.fullmatch(plain)
+    if ago is not None:
+        age_ms = sum(int(n) * _UNITS_MS[unit] for n, unit in _AGO_PART.findall(ago[1]))
+        return StartingPoint(StartKind.TIME, max(0, now_ms - age_ms))
+    try:
+        moment = datetime.fromisoformat(plain)
+    except ValueError:
+        raise ConfigError("--from", f"{text!r} is no place to begin", _FIX) from None
+    return StartingPoint(StartKind.TIME, int(moment.timestamp() * 1000))
+
+
+def resolve(
+    start: StartingPoint,
+    ranges: Mapping[int, tuple[Offset, Offset]],
+    at_time: Mapping[int, Offset],
+) -> dict[int, Offset]:
+    """The first offset to read in each partition, within its range.
+
+    `at_time` has the first offset at or after the moment, for those partitions that have one.
+    """
+    return {
+        partition: _resolve_one(start, range_, at_time.get(partition))
+        for partition, range_ in ranges.items()
+    }
+
+
+def _resolve_one(
+    start: StartingPoint, range_: tuple[Offset, Offset], at_time: Offset | None
+) -> Offset:
+    first, end = range_
+    match start.kind:
+        case StartKind.BEGINNING:
+            return first
+        case StartKind.END:
+            return end
+        case StartKind.OFFSET:
+            return Offset(min(max(start.number, first), end))
+        case StartKind.LAST:
+            return Offset(max(first, end - start.number))
+        case StartKind.TIME:
+            return end if at_time is None else at_time

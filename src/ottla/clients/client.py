@@ -1,0 +1,210 @@
+"""The way into a cluster: finds brokers, keeps a connection to each, and sends a call where it
+belongs.
+
+Does not know what the calls mean; the other files of this package say that, one noun each.
+
+Invariants:
+1. There is at most one connection to a broker; whoever needs it while it is being opened waits
+   for the same one.
+2. A call is sent again only by `retry`, within its policy's limits; every wait has a limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from ottla.clients.address import Address
+from ottla.clients.broker_connection import BrokerConnection, ConnectionOptions, Response
+from ottla.clients.failures import NoBrokerReachable, TopicNotFound, refusal
+from ottla.clients.metadata import NO_BROKER, ClusterPicture, PartitionInfo, TopicInfo, picture_from
+from ottla.clients.retry import RetryPolicy, retry
+from ottla.errors import ErrorCode, OttlaError, RequestFailed
+from ottla.model.ids import BrokerId, TopicPartition
+from ottla.net.client_connection import ConnectionFailed
+from ottla.protocol.message import Message
+from ottla.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+
+CONTROLLER: Final = BrokerId(-2)
+"""As a destination: whichever broker is the controller."""
+ANY_BROKER: Final = BrokerId(-3)
+"""As a destination: whichever broker answers."""
+METADATA_VERSION_MIN: Final = 1
+TOPIC_POLL_S: Final = 0.05
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """How a client behaves towards all brokers of a cluster."""
+
+    connection: ConnectionOptions = field(default_factory=ConnectionOptions)
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
+
+
+class Client:
+    """A cluster as its clients see it. Use it as an asynchronous context."""
+
+    __slots__ = ("_bootstrap", "_connections", "_locks", "_picture", "options")
+
+    def __init__(self, bootstrap: Sequence[Address], options: ClientOptions | None = None) -> None:
+        self.options = options or ClientOptions()
+        self._bootstrap = tuple(bootstrap)
+        self._picture = ClusterPicture()
+        self._connections: dict[Address, BrokerConnection] = {}
+        self._locks: dict[Address, asyncio.Lock] = {}
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        connections = list(self._connections.values())
+        self._connections.clear()
+        for connection in connections:
+            connection.close()
+        for connection in connections:
+            await connection.wait_closed()
+
+    # --- what is known of the cluster
+
+    @property
+    def picture(self) -> ClusterPicture:
+        """The cluster as last seen; empty before the first call."""
+        return self._picture
+
+    async def refresh(
+        self, topics: Sequence[str] | None = (), *, may_create: bool = False
+    ) -> ClusterPicture:
+        """Asks for the brokers and the named topics; None asks for all topics."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=may_create)
+        connection = await self._any_connection()
+        response = await connection.call(request, MetadataResponse, at_least=METADATA_VERSION_MIN)
+        picture = picture_from(response)
+        known = self._picture.topics if topics is not None else {}
+        self._picture = replace(picture, topics={**known, **picture.topics})
+        return self._picture
+
+    async def topic(self, name: str, *, refresh: bool = False) -> TopicInfo:
+        """The topic with its partitions; TopicNotFound if there is none."""
+        known = self._picture.topics.get(name)
+        if refresh or known is None or known.error:
+            known = (await self.refresh([name])).topics.get(name)
+        if known is None or known.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise TopicNotFound(name)
+        if known.error:
+            raise refusal(known.error, f"topic {name!r}")
+        return known
+
+    async def wait_for_topic(self, name: str, *, timeout_s: float = 10.0) -> TopicInfo:
+        """The topic as soon as it is known and all its partitions have a leader."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                topic = await self.topic(name, refresh=True)
+                if all(partition.leader >= 0 for partition in topic.partitions):
+                    return topic
+                error = RequestFailed(ErrorCode.LEADER_NOT_AVAILABLE)
+            except RequestFailed as refused:
+                error = refused
+            if time.monotonic() > deadline:
+                raise error
+            await asyncio.sleep(TOPIC_POLL_S)
+
+    async def partition(self, partition: TopicPartition) -> PartitionInfo:
+        """The partition with its leader; TopicNotFound if there is none."""
+        topic = await self.topic(partition.topic)
+        for info in topic.partitions:
+            if info.partition == partition.partition:
+                return info
+        raise TopicNotFound(partition.topic, partition.partition)
+
+    async def leader(self, partition: TopicPartition) -> BrokerId:
+        """The broker that leads the partition; the error is worth a retry while there is none."""
+        leader = (await self.partition(partition)).leader
+        if leader == NO_BROKER:
+            await self.topic(partition.topic, refresh=True)
+            leader = (await self.partition(partition)).leader
+        if leader == NO_BROKER:
+            raise refusal(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {partition}")
+        return leader
+
+    # --- calls
+
+    async def call(
+        self,
+        request: Message,
+        response_class: type[Response],
+        *,
+        to: BrokerId = ANY_BROKER,
+        at_least: int = 0,
+        timeout_s: float | None = None,
+    ) -> Response:
+        """Sends one request once, and returns its answer."""
+        connection = await self.connection_to(to)
+        return await connection.call(
+            request, response_class, at_least=at_least, timeout_s=timeout_s
+        )
+
+    async def retrying(
+        self, attempt: Callable[[], Awaitable[T]], *, topics: Sequence[str] = ()
+    ) -> T:
+        """Runs an attempt by the client's policy, looking at the cluster anew before each
+        repetition."""
+
+        async def look_again(_: OttlaError) -> None:
+            try:
+                await self.refresh(topics)
+            except (ConnectionFailed, NoBrokerReachable):
+                pass  # the next attempt meets the same trouble and counts it
+
+        return await retry(self.options.retries, attempt, before_again=look_again)
+
+    async def connection_to(self, to: BrokerId) -> BrokerConnection:
+        """An open connection to the destination."""
+        if to == ANY_BROKER:
+            return await self._any_connection()
+        if not self._picture.brokers:
+            await self.refresh()
+        if to == CONTROLLER:
+            to = self._picture.controller
+            if to == NO_BROKER:
+                return await self._any_connection()
+        broker = self._picture.brokers.get(to)
+        if broker is None:
+            raise refusal(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {to}")
+        return await self._connection_at(broker.address)
+
+    async def _any_connection(self) -> BrokerConnection:
+        for connection in self._connections.values():
+            if connection.is_open:
+                return connection
+        advertised = [broker.address for broker in self._picture.brokers.values()]
+        tried: list[tuple[Address, OttlaError]] = []
+        for address in dict.fromkeys((*advertised, *self._bootstrap)):
+            try:
+                return await self._connection_at(address)
+            except ConnectionFailed as error:
+                tried.append((address, error))
+        raise NoBrokerReachable(tried)
+
+    async def _connection_at(self, address: Address) -> BrokerConnection:
+        lock = self._locks.setdefault(address, asyncio.Lock())
+        async with lock:
+            connection = self._connections.get(address)
+            if connection is None or not connection.is_open:
+                connection = await BrokerConnection.open(address, self.options.connection)
+                self._connections[address] = connection
+            return connection

@@ -1,0 +1,78 @@
+"""What can go wrong for a client, beyond what a broker answers and what the connection does.
+
+OttlaError
+├── NoBrokerReachable      none of the addresses answers
+├── BrokerTooOld           no common version of an API
+└── RequestFailed
+    └── TopicNotFound      asked for by name or partition, and not there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.clients.address import Address
+from ottla.errors import ErrorCode, OttlaError, RequestFailed
+from ottla.net.client_connection import ConnectionFailed, NotABroker
+
+
+class NoBrokerReachable(OttlaError):
+    """Every address was tried, and none answers as a broker."""
+
+    code = ErrorCode.BROKER_NOT_AVAILABLE
+
+    def __init__(self, tried: Sequence[tuple[Address, OttlaError]]) -> None:
+        self.tried = tuple(tried)
+        reasons = "; ".join(dict.fromkeys(str(error) for _, error in tried))
+        super().__init__(reasons or "no broker is known")
+
+
+class BrokerTooOld(OttlaError):
+    """The broker and this client have no version of the API in common."""
+
+    code = ErrorCode.UNSUPPORTED_VERSION
+
+    def __init__(self, peer: str, api_name: str, wanted: str, offered: str) -> None:
+        self.peer = peer
+        self.api_name = api_name
+        super().__init__(f"{peer} offers {api_name} {offered}, and {wanted} is needed")
+
+
+class TopicNotFound(RequestFailed):
+    """There is no such topic, or it has no such partition."""
+
+    def __init__(self, topic: str, partition: int | None = None) -> None:
+        self.topic = topic
+        self.partition = partition
+        what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {what}")
+
+
+_CODES: Final = {code.value: code for code in ErrorCode}
+
+
+def is_worth_retrying(error: OttlaError) -> bool:
+    """Whether the same call may succeed a little later."""
+    if isinstance(error, NotABroker | TopicNotFound):
+        return False
+    return isinstance(error, ConnectionFailed) or error.code.retriable
+
+
+def error_code(number: int) -> ErrorCode:
+    """The code by its number; one that is newer than this client counts as unknown."""
+    return _CODES.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def check_answer(number: int, about: str, message: str | None = None) -> None:
+    """Raises what a response's error code says went wrong with `about`; code 0 passes."""
+    if number:
+        raise refusal(number, about, message)
+
+
+def refusal(number: int, about: str, message: str | None = None) -> RequestFailed:
+    """The exception for a response's error code: what it is about, and why in the broker's words
+    or ours."""
+    code = error_code(number)
+    reason = message or code.sentence
+    return RequestFailed(code, f"{about}: {reason}" if about else reason)

@@ -1,0 +1,59 @@
+"""Which version of each API to use with a broker: the highest that both sides know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.clients.failures import BrokerTooOld
+from ottla.protocol.message import VersionRange
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerVersions:
+    """What one broker offers, by api key."""
+
+    peer: str
+    ranges: Mapping[int, VersionRange]
+    is_assumed: bool = False
+    """The broker is too old to say what it offers."""
+
+    def choose(self, api_key: int, api_name: str, ours: VersionRange) -> int:
+        """The version to use, or BrokerTooOld."""
+        theirs = self.ranges.get(api_key)
+        if theirs is None:
+            raise BrokerTooOld(self.peer, api_name, _words(ours), "not at all")
+        highest = min(ours.last, theirs.last)
+        if highest < max(ours.first, theirs.first):
+            raise BrokerTooOld(self.peer, api_name, _words(ours), f"in {_words(theirs)}")
+        return highest
+
+    def offers(self, api_key: int) -> bool:
+        """Whether the broker has the API in any version."""
+        return api_key in self.ranges
+
+
+ASSUMED_RANGES: Final[Mapping[int, VersionRange]] = {
+    0: VersionRange(0, 1),  # Produce
+    1: VersionRange(0, 1),  # Fetch
+    2: VersionRange(0, 0),  # ListOffsets
+    3: VersionRange(0, 0),  # Metadata
+    8: VersionRange(0, 2),  # OffsetCommit
+    9: VersionRange(0, 1),  # OffsetFetch
+    10: VersionRange(0, 0),  # FindCoordinator
+    11: VersionRange(0, 0),  # JoinGroup
+    12: VersionRange(0, 0),  # Heartbeat
+    13: VersionRange(0, 0),  # LeaveGroup
+    14: VersionRange(0, 0),  # SyncGroup
+    15: VersionRange(0, 0),  # DescribeGroups
+    16: VersionRange(0, 0),  # ListGroups
+}
+"""What a broker from before ApiVersions (Kafka 0.9) can do; such a one closes the connection when
+asked."""
+
+
+def _words(versions: VersionRange) -> str:
+    if versions.first == versions.last:
+        return f"version {versions.first}"
+    return f"versions {versions.first} to {versions.last}"
