@@ -1,0 +1,143 @@
+"""What a log asks of records before it takes them, and what it changes about them on the way in.
+
+Every batch is intact, not too large and of the current format; by the topic's settings it gets the
+broker's time or keeps its own within bounds, keeps its codec or is recompressed. Records are read
+only where a setting demands it: keys of a compacted topic, another codec, an old format.
+Does not know offsets, producers or files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ottla.errors import (
+    InvalidRecord,
+    InvalidTimestamp,
+    OffsetOutOfRange,
+    RecordListTooLarge,
+    RecordTooLarge,
+)
+from ottla.model.ids import Offset
+from ottla.records.batch import MAGIC, RecordBatch, magic_of, split
+from ottla.records.compression import Compression, compression_named
+from ottla.records.legacy import upconvert
+from ottla.records.rewrite import recompress
+from ottla.settings.topic import LOG_APPEND_TIME, TopicSettings
+from ottla.storage.producer_state import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRules:
+    """A topic's settings, as far as they concern single batches."""
+
+    batch_bytes_max: int
+    segment_bytes: int
+    stamps_append_time: bool
+    before_max_ms: int
+    after_max_ms: int
+    codec: Compression | None
+    """None keeps the producer's."""
+    codec_level: int | None
+    needs_keys: bool
+
+    @classmethod
+    def of(cls, settings: TopicSettings) -> AdmissionRules:
+        name = settings.compression_type
+        codec = None if name == "producer" else compression_named(name)
+        levels = {
+            Compression.GZIP: settings.compression_gzip_level,
+            Compression.LZ4: settings.compression_lz4_level,
+            Compression.ZSTD: settings.compression_zstd_level,
+        }
+        level = levels.get(codec) if codec is not None else None
+        if codec is Compression.GZIP and level == -1:
+            level = None
+        return cls(
+            batch_bytes_max=settings.max_message_bytes,
+            segment_bytes=settings.segment_bytes,
+            stamps_append_time=settings.message_timestamp_type == LOG_APPEND_TIME,
+            before_max_ms=settings.message_timestamp_before_max_ms,
+            after_max_ms=settings.message_timestamp_after_max_ms,
+            codec=codec,
+            codec_level=level,
+            needs_keys=settings.is_compacted,
+        )
+
+
+def admit(
+    records: memoryview, rules: AdmissionRules, now_ms: int, origin: Origin
+) -> tuple[memoryview, list[RecordBatch]]:
+    """The bytes to write and the batches they are made of, as views into those bytes.
+
+    They are `records` itself where nothing had to be rewritten; it is stamped in place.
+    """
+    if origin is Origin.CLIENT:
+        if magic_of(records) != MAGIC:
+            records = memoryview(upconvert(records))
+        batches = split(records)
+        _check_produced(batches, rules)
+        if rules.codec is not None:
+            records, batches = _recompressed(records, batches, rules)
+    else:
+        batches = split(records)
+        for batch in batches:
+            batch.check()
+    if not batches:
+        raise InvalidRecord("there are no records to append")
+    for batch in batches:
+        if batch.size_bytes > rules.batch_bytes_max:
+            raise RecordTooLarge(batch.size_bytes, rules.batch_bytes_max)
+    if len(records) > rules.segment_bytes:
+        raise RecordListTooLarge(len(records), rules.segment_bytes)
+    if records.readonly:
+        records = memoryview(bytearray(records))
+        batches = split(records)
+    if rules.stamps_append_time:
+        for batch in batches:
+            batch.set_append_time(now_ms)
+    elif origin is Origin.CLIENT:
+        for batch in batches:
+            # The header carries the earliest and the latest; single records are not read.
+            if batch.max_timestamp - now_ms > rules.after_max_ms:
+                raise InvalidTimestamp(batch.max_timestamp, now_ms)
+            if 0 <= batch.base_timestamp < now_ms - rules.before_max_ms:
+                raise InvalidTimestamp(batch.base_timestamp, now_ms)
+    return records, batches
+
+
+def check_replicated(records: memoryview, next_offset: Offset) -> list[RecordBatch]:
+    """The batches a leader sent, which must be intact and continue from `next_offset`."""
+    batches = split(records)
+    start = expected = next_offset
+    for batch in batches:
+        batch.check()
+        if batch.base_offset < expected:
+            raise OffsetOutOfRange(batch.base_offset, start, expected)
+        expected = batch.next_offset
+    return batches
+
+
+def _check_produced(batches: list[RecordBatch], rules: AdmissionRules) -> None:
+    for batch in batches:
+        batch.check_as_produced()
+        if rules.needs_keys:
+            batch.check_records(needs_keys=True)
+    if len(batches) > 1 and any(batch.producer_id >= 0 for batch in batches):
+        raise InvalidRecord("an idempotent producer sends one batch for a partition at a time")
+
+
+def _recompressed(
+    records: memoryview, batches: list[RecordBatch], rules: AdmissionRules
+) -> tuple[memoryview, list[RecordBatch]]:
+    codec = rules.codec
+    if codec is None or all(batch.compression is codec for batch in batches):
+        return records, batches
+    data = bytearray()
+    for batch in batches:
+        if batch.compression is codec:
+            data += batch.view
+        else:
+            batch.check_records()
+            data += recompress(batch, codec, rules.codec_level)
+    view = memoryview(data)
+    return view, split(view)

@@ -1,0 +1,60 @@
+"""The names of the files in a partition's directory. Knows names only, not what is inside."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.model.ids import Offset, TopicPartition
+
+LOG: Final = ".log"
+OFFSET_INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+TRANSACTION_INDEX: Final = ".txnindex"
+SNAPSHOT: Final = ".snapshot"
+
+DELETED: Final = ".deleted"
+"""Waiting to be removed; readers that hold the file may still use it."""
+CLEANED: Final = ".cleaned"
+"""Written by a compaction that has not finished: worthless after a crash."""
+SWAP: Final = ".swap"
+"""Complete result of a compaction: a crash after this point ends in its favour."""
+TEMPORARY: Final = ".tmp"
+
+EPOCHS: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
+
+SEGMENT_SUFFIXES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+_DELETED_DIRECTORY: Final = "-delete"
+_NAME_LENGTH_MAX: Final = 255
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """`00000000000000000042.log`"""
+    return f"{base_offset:020d}{suffix}"
+
+
+def parse(name: str) -> tuple[Offset, str] | None:
+    """The offset and the suffix (all of it, `.log.swap`) of a segment's file, else None."""
+    stem, dot, suffix = name.partition(".")
+    if not dot or len(stem) != 20 or not stem.isdigit():
+        return None
+    return Offset(int(stem)), dot + suffix
+
+
+def parse_partition(name: str) -> TopicPartition | None:
+    """The partition whose directory this is, or None for anything else (deleted ones too)."""
+    topic, dash, partition = name.rpartition("-")
+    if not dash or not topic or not partition.isdecimal() or str(int(partition)) != partition:
+        return None
+    return TopicPartition(topic, int(partition))
+
+
+def deleted_directory(partition: TopicPartition, unique: str) -> str:
+    """The name a deleted partition's directory waits under: `topic-0.<unique>-delete`."""
+    suffix = f"-{partition.partition}.{unique}{_DELETED_DIRECTORY}"
+    return partition.topic[: _NAME_LENGTH_MAX - len(suffix)] + suffix
+
+
+def is_deleted_directory(name: str) -> bool:
+    return name.endswith(_DELETED_DIRECTORY) and "." in name

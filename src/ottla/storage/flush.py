@@ -1,0 +1,103 @@
+"""Forcing a log to disk, split so that the slow part can run in a thread.
+
+`Flusher.begin` gathers what must be synced, `FlushJob.run` does it without touching the log, and
+`Flusher.finish` moves the recovery point. An error of a sync is final: the kernel may have dropped
+the pages, so the log is fenced and nothing past the recovery point is trusted again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ottla.model.ids import Offset
+from ottla.settings.topic import TopicSettings
+from ottla.storage.disk import Disk, File
+from ottla.storage.segments import Segments
+
+
+@dataclass(slots=True)
+class FlushJob:
+    """Everything below `end_offset` is on disk once `run` has returned without an error."""
+
+    disk: Disk
+    end_offset: Offset
+    begun_ms: int
+    cuts: int
+    """How often the log had been cut when the job began; a cut in between voids it."""
+    files: list[File]
+    paths: list[str]
+    directory: str | None
+    """Set where names in the directory are new."""
+    error: OSError | None = field(default=None)
+
+    def run(self) -> None:
+        """Sync; the error, if any, is kept for the end. Safe in any one thread."""
+        try:
+            for file in self.files:
+                file.sync()
+            for path in self.paths:
+                self._sync_path(path)
+            if self.directory is not None:
+                self.disk.sync_directory(self.directory)
+        except OSError as error:
+            self.error = error
+        self.files.clear()
+
+    def _sync_path(self, path: str) -> None:
+        try:
+            file = self.disk.open(path)
+        except FileNotFoundError:
+            return  # deleted by retention meanwhile, or an index that has no entries
+        try:
+            file.sync()
+        finally:
+            file.close()
+
+
+class Flusher:
+    """How far the log is safe from a power cut, and since when something is not."""
+
+    __slots__ = ("_cuts", "dirty_since_ms", "has_new_names", "recovery_point")
+
+    def __init__(self, recovery_point: Offset) -> None:
+        self.recovery_point = recovery_point
+        self.dirty_since_ms: int | None = None
+        self.has_new_names = True
+        self._cuts = 0
+
+    def is_due(self, settings: TopicSettings, end_offset: int, now_ms: int) -> bool:
+        """Do `flush.messages` or `flush.ms` ask for a flush now?"""
+        unflushed = end_offset - self.recovery_point
+        if unflushed <= 0:
+            return False
+        if unflushed >= settings.flush_messages:
+            return True
+        since = self.dirty_since_ms
+        return since is not None and now_ms - since >= settings.flush_ms
+
+    def begin(self, segments: Segments, now_ms: int) -> FlushJob:
+        """Gather the files with anything past the recovery point in them."""
+        dirty = [s for s in segments.at_or_after(self.recovery_point) if s.size_bytes]
+        place = segments.place
+        job = FlushJob(
+            disk=place.disk,
+            end_offset=segments.active.end_offset,
+            begun_ms=now_ms,
+            cuts=self._cuts,
+            files=[segment.file() for segment in dirty],
+            paths=[path for s in dirty if not s.is_active for path in s.paths()[1:]],
+            directory=place.directory if self.has_new_names else None,
+        )
+        self.dirty_since_ms = None
+        self.has_new_names = False
+        return job
+
+    def finish(self, job: FlushJob) -> None:
+        """Believe a job that went well, unless the log was cut while it ran."""
+        if job.error is None and job.cuts == self._cuts:
+            self.recovery_point = max(self.recovery_point, job.end_offset)
+
+    def cut(self, offset: Offset) -> None:
+        """The log ends at `offset` now, and may grow again from there."""
+        self._cuts += 1
+        self.recovery_point = min(self.recovery_point, offset)

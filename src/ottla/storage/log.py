@@ -1,0 +1,396 @@
+"""The log of one partition: an ordered sequence of record batches on disk, and the marks in it.
+
+Invariants:
+1. start_offset <= high_watermark <= end_offset, and recovery_point <= end_offset.
+2. The data is written first, then `end_offset` moves, then the producers' state, then the
+   transaction index; so a failure half-way leaves less known than is there, never more.
+3. After a failed write the tail is cut back to what is known; where that fails too, the log is
+   fenced: nothing is appended past an unknown tail until it has been opened anew.
+4. The recovery point moves only by a finished flush.
+
+One caller at a time. Does not know roles, replicas or clients; who may write is decided above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from ottla.errors import OffsetOutOfRange, StorageFailed
+from ottla.model.clock import Clock
+from ottla.model.file_region import FileRegion
+from ottla.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
+from ottla.records.batch import RecordBatch
+from ottla.settings.topic import TopicSettings
+from ottla.storage.admission import AdmissionRules, admit, check_replicated
+from ottla.storage.deleted_files import DeletedFiles
+from ottla.storage.epoch_history import EpochEnd, EpochHistory
+from ottla.storage.flush import Flusher, FlushJob
+from ottla.storage.producer_replay import rebuild_producers
+from ottla.storage.producer_snapshot import ProducerSnapshots
+from ottla.storage.producer_state import EndedTransaction, Origin, ProducerState, RememberedBatch
+from ottla.storage.roll_policy import RollPolicy
+from ottla.storage.segment import Segment, SegmentInfo, TimestampedOffset
+from ottla.storage.segments import Segments
+from ottla.storage.transaction_index import AbortedTransaction
+
+
+class Appended(msgspec.Struct, frozen=True, gc=False):
+    """What an append did."""
+
+    base_offset: Offset
+    end_offset: Offset
+    append_time_ms: int
+    """The broker's stamp, or -1 where records keep their own time."""
+    start_offset: Offset
+    is_duplicate: bool = False
+
+
+@dataclass(slots=True)
+class LogParts:
+    """What opening a log has found; the log owns all of it from then on."""
+
+    segments: Segments
+    epochs: EpochHistory
+    producers: ProducerState
+    snapshots: ProducerSnapshots
+    start_offset: Offset
+    recovery_point: Offset
+
+
+class Log:
+    """Append at the end, read from anywhere, forget from the beginning."""
+
+    def __init__(self, parts: LogParts, settings: TopicSettings, clock: Clock) -> None:
+        self.segments = parts.segments
+        self.epochs = parts.epochs
+        self.producers = parts.producers
+        self._snapshots = parts.snapshots
+        self._clock = clock
+        self._directory = parts.segments.place.directory
+        self._deleted = DeletedFiles(parts.segments.place.disk)
+        self._flusher = Flusher(parts.recovery_point)
+        self._fence: str | None = None
+        self.start_offset = parts.start_offset
+        self.end_offset: Offset = parts.segments.active.end_offset
+        self.high_watermark = parts.start_offset
+        self.configure(settings)
+
+    def configure(self, settings: TopicSettings) -> None:
+        """Take new settings; they hold from the next append on."""
+        self.settings = settings
+        self._rules = AdmissionRules.of(settings)
+        active = self.segments.active
+        active.index_interval_bytes = settings.index_interval_bytes
+        self._rolling = RollPolicy(settings, active, self._clock.now_ms())
+
+    # --- appending -------------------------------------------------------------------------------
+
+    def append(
+        self, records: memoryview, *, leader_epoch: int, origin: Origin = Origin.CLIENT
+    ) -> Appended:
+        """Check `records`, give them the next offsets and write them.
+
+        They are stamped in place where the view can be written to. A batch that an idempotent
+        producer sent before is not written again; the answer is that of the first time.
+        """
+        if self._fence is not None:
+            raise StorageFailed(self._fence)
+        now_ms = self._clock.now_ms()
+        rules = self._rules
+        data, batches = admit(records, rules, now_ms, origin)
+        for batch in batches:
+            if batch.producer_id >= 0:
+                duplicate = self.producers.check(batch)
+                if duplicate is not None:
+                    return self._answered_before(duplicate)
+        base_offset = self.end_offset
+        offset: int = base_offset
+        for batch in batches:
+            batch.assign(offset, leader_epoch)
+            offset += batch.last_offset_delta + 1
+        if leader_epoch != self.epochs.latest:
+            self.assign_epoch(leader_epoch)
+        self._write(data, batches, now_ms)
+        append_time_ms = now_ms if rules.stamps_append_time else NO_TIMESTAMP
+        return Appended(base_offset, self.end_offset, append_time_ms, self.start_offset)
+
+    def append_as_follower(self, records: memoryview) -> Appended:
+        """Write what the leader sent, at the offsets it gave. Only damage is refused."""
+        if self._fence is not None:
+            raise StorageFailed(self._fence)
+        base_offset = self.end_offset
+        batches = check_replicated(records, base_offset)
+        for batch in batches:
+            if batch.leader_epoch != self.epochs.latest:
+                self._change_epochs(batch.leader_epoch, batch.base_offset)
+        if batches:
+            base_offset = batches[0].base_offset
+            self._write(records, batches, self._clock.now_ms())
+        return Appended(base_offset, self.end_offset, NO_TIMESTAMP, self.start_offset)
+
+    def _answered_before(self, batch: RememberedBatch) -> Appended:
+        append_time_ms = batch.timestamp if self._rules.stamps_append_time else NO_TIMESTAMP
+        end_offset = Offset(batch.last_offset + 1)
+        start_offset = self.start_offset
+        return Appended(
+            batch.base_offset, end_offset, append_time_ms, start_offset, is_duplicate=True
+        )
+
+    def _write(self, data: memoryview, batches: list[RecordBatch], now_ms: int) -> None:
+        segment = self.segments.active
+        if segment.size_bytes and self._rolling.must_roll(segment, len(data), batches, now_ms):
+            segment = self.roll()
+        is_first = not segment.size_bytes
+        try:
+            segment.append(data, batches)
+        except OSError as error:
+            raise self._write_failed(segment, error) from error
+        self.end_offset = segment.end_offset
+        if is_first:
+            self._rolling.begin(segment, now_ms)
+        if self._flusher.dirty_since_ms is None:
+            self._flusher.dirty_since_ms = now_ms
+        for batch in batches:
+            if batch.producer_id >= 0:
+                ended = self.producers.record(batch)
+                if ended is not None and ended.is_aborted:
+                    self._index_aborted(ended)
+
+    def _write_failed(self, segment: Segment, error: OSError) -> StorageFailed:
+        try:
+            segment.cut_unknown_tail()
+        except OSError as second:
+            return self.fence(f"a write failed ({error}) and so did cutting it off ({second})")
+        return self._failed(error)
+
+    def _index_aborted(self, ended: EndedTransaction) -> None:
+        try:
+            self.segments.active.append_aborted(self.producers.aborted(ended))
+        except OSError as error:
+            raise self.fence(f"an aborted transaction cannot be noted: {error}") from error
+
+    def fence(self, reason: str) -> StorageFailed:
+        """Take no more writes. Returns the error to raise."""
+        self._fence = f"{self._directory} takes no writes until it is opened again: {reason}"
+        return StorageFailed(self._fence)
+
+    @property
+    def is_fenced(self) -> bool:
+        return self._fence is not None
+
+    def _failed(self, error: OSError) -> StorageFailed:
+        return StorageFailed(f"{self._directory}: {error}")
+
+    def assign_epoch(self, epoch: int) -> None:
+        """A leader of `epoch` begins to write at the end, even if it never does."""
+        self._change_epochs(LeaderEpoch(epoch), self.end_offset)
+
+    def _change_epochs(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
+        try:
+            self.epochs.assign(epoch, start_offset)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def roll(self) -> Segment:
+        """Close the active segment, if it holds anything, and begin a new one."""
+        old = self.segments.active
+        if not old.size_bytes:
+            return old
+        now_ms = self._clock.now_ms()
+        new = Segment(
+            self.segments.place, self.end_offset, index_interval_bytes=old.index_interval_bytes
+        )
+        try:
+            old.write_indexes()
+            self._snapshots.write(self.end_offset, self.producers.entries())
+            new.create(now_ms)
+        except OSError as error:
+            raise self._failed(error) from error
+        old.seal(now_ms)
+        self.segments.push(new)
+        self._flusher.has_new_names = True
+        self._rolling.begin(new, now_ms)
+        return new
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, *, bytes_max: int, end: int, at_least_one: bool = True
+    ) -> FileRegion | None:
+        """Batches from the one that holds `offset` on, none of which reaches `end`.
+
+        None where there is nothing to read. With `at_least_one` the first batch comes whole even
+        when it is larger than `bytes_max`.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRange(offset, self.start_offset, self.end_offset)
+        if offset >= end:
+            return None
+        return self.segments.read(offset, bytes_max=bytes_max, end=end, at_least_one=at_least_one)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
+        """The first record that is not earlier than `timestamp`."""
+        return self.segments.find_timestamp(timestamp, self.start_offset)
+
+    def offset_of_max_timestamp(self) -> TimestampedOffset | None:
+        """The first record with the latest timestamp of all."""
+        return self.segments.find_max_timestamp(self.start_offset)
+
+    def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
+        """Aborted transactions with records in [start, end)."""
+        return self.segments.aborted_transactions(start, end)
+
+    def epoch_end(self, epoch: int) -> EpochEnd | None:
+        """Where `epoch` ended here, under the largest epoch known that is not later."""
+        return self.epochs.end_of(LeaderEpoch(epoch), self.end_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segments.size_bytes
+
+    # --- marks -----------------------------------------------------------------------------------
+
+    def advance_high_watermark(self, offset: int) -> None:
+        """Everything below `offset` is committed. It never goes back, nor past the end."""
+        offset = min(offset, self.end_offset)
+        if offset > self.high_watermark:
+            self.high_watermark = Offset(offset)
+            self.producers.advance_high_watermark(offset)
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """Below this, every transaction has ended and is committed to all replicas."""
+        unstable = self.producers.first_unstable_offset
+        if unstable is None or unstable > self.high_watermark:
+            return self.high_watermark
+        return unstable
+
+    @property
+    def recovery_point(self) -> Offset:
+        """Below this, everything is safe from a power cut."""
+        return self._flusher.recovery_point
+
+    def needs_flush(self, now_ms: int) -> bool:
+        """Do `flush.messages` or `flush.ms` ask for a flush now?"""
+        return self._flusher.is_due(self.settings, self.end_offset, now_ms)
+
+    def begin_flush(self) -> FlushJob:
+        """What to sync so that everything written up to now is safe; run it in a thread."""
+        return self._flusher.begin(self.segments, self._clock.now_ms())
+
+    def finish_flush(self, job: FlushJob) -> None:
+        """Move the recovery point; or fence the log, where the disk could not keep its word."""
+        self._flusher.finish(job)
+        if job.error is not None:
+            raise self.fence(f"the disk could not be synced: {job.error}") from job.error
+
+    # --- forgetting ------------------------------------------------------------------------------
+
+    def delete_records_before(self, offset: int) -> Offset:
+        """Records below `offset` are gone; returns where the log begins now."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(offset, self.start_offset, self.high_watermark)
+        if offset > self.start_offset:
+            self.start_offset = Offset(offset)
+            self.epochs.truncate_start(self.start_offset)
+        return self.start_offset
+
+    def infos(self) -> list[SegmentInfo]:
+        """The segments as retention and compaction see them, the active one last."""
+        return [segment.info() for segment in self.segments]
+
+    def delete_segments(self, infos: list[SegmentInfo]) -> None:
+        """Let go of the oldest segments, which `retention.expired` has named."""
+        bases = {info.base_offset for info in infos}
+        if self.segments.active.base_offset in bases:
+            self.roll()
+        gone = [segment for segment in self.segments if segment.base_offset in bases]
+        gone = [segment for segment in gone if not segment.is_active]
+        if not gone:
+            return
+        self.segments.replace(gone, ())
+        self.discard(gone)
+        self.start_offset = max(self.start_offset, self.segments.first.base_offset)
+        self.high_watermark = max(self.high_watermark, self.start_offset)
+        self.epochs.truncate_start(self.start_offset)
+
+    def discard(self, segments: list[Segment]) -> None:
+        """Rename the files of segments that are no part of the log, to be removed in a while."""
+        due_ms = self._clock.now_ms() + self.settings.file_delete_delay_ms
+        for segment in segments:
+            segment.release()
+            segment.place.index_cache.forget(segment.path)
+            paths = [*segment.paths(), self._snapshots.path(segment.base_offset)]
+            self._deleted.add(paths, due_ms)
+
+    def remove_deleted(self, now_ms: int) -> int:
+        """Remove files of deleted segments whose delay has passed."""
+        return self._deleted.remove_due(now_ms)
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off everything at and past `offset`."""
+        if offset >= self.end_offset:
+            return
+        if offset < self.segments.first.base_offset:
+            self.restart_at(offset)
+            return
+        gone = [s for s in self.segments if s.base_offset > offset]
+        kept = [s for s in self.segments if s.base_offset <= offset]
+        self._flusher.cut(Offset(offset))
+        kept[-1].truncate_to(offset)
+        self.segments.replace(gone, ())
+        if not kept[-1].is_active:
+            kept[-1].activate()
+        self._end_moved(gone)
+
+    def restart_at(self, offset: int) -> None:
+        """Drop everything and begin again, empty, at `offset`."""
+        gone = list(self.segments)
+        self._flusher.cut(Offset(offset))
+        self.discard(gone)
+        new = Segment(
+            self.segments.place, offset, index_interval_bytes=self.settings.index_interval_bytes
+        )
+        new.create(self._clock.now_ms())
+        self.segments.replace(gone, [new])
+        self.start_offset = self.high_watermark = Offset(offset)
+        self._end_moved([])
+
+    def _end_moved(self, gone: list[Segment]) -> None:
+        self.discard(gone)
+        self.end_offset = end = self.segments.active.end_offset
+        for taken_at in self._snapshots.offsets():
+            if taken_at > end:
+                self._snapshots.remove(taken_at)
+        self.epochs.truncate_end(end)
+        self.producers = rebuild_producers(self.segments, self._snapshots)
+        self.high_watermark = min(self.high_watermark, end)
+        self.producers.advance_high_watermark(self.high_watermark)
+        self._rolling.begin(self.segments.active, self._clock.now_ms())
+
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that have been silent for `expiration_ms`; how many that were."""
+        return self.producers.expire(now_ms, expiration_ms)
+
+    # --- ending ----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Write what only memory holds, sync everything, and let go of the files."""
+        try:
+            self.segments.active.write_indexes()
+            self._snapshots.write(self.end_offset, self.producers.entries(), sync=True)
+            self.epochs.write(sync=True)
+        except OSError as error:
+            raise self._failed(error) from error
+        job = self.begin_flush()
+        job.paths += self.segments.active.paths()[1:]
+        job.run()
+        self.finish_flush(job)
+        self.release()
+
+    def release(self) -> None:
+        """Let go of the files without writing anything."""
+        for segment in self.segments:
+            segment.release()

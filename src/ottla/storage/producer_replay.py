@@ -1,0 +1,61 @@
+"""Learns the producers' state, and the transaction indexes with it, from snapshots and the log.
+
+The newest good snapshot not past the end is the start; batches from there on are replayed by their
+headers. Where a snapshot is missing or damaged an older one, or the beginning of the log, will do:
+it takes longer, and comes out the same.
+"""
+
+from __future__ import annotations
+
+from ottla.model.ids import Offset
+from ottla.records.batch import CONTROL_BIT
+from ottla.storage.batch_scan import read_batch, walk
+from ottla.storage.producer_snapshot import ProducerSnapshots
+from ottla.storage.producer_state import ProducerState
+from ottla.storage.segment import Segment
+from ottla.storage.segments import Segments
+from ottla.storage.transaction_index import AbortedTransaction, TransactionIndex
+
+
+def rebuild_producers(
+    segments: Segments, snapshots: ProducerSnapshots, *, index_from: int | None = None
+) -> ProducerState:
+    """The state at the log's end.
+
+    Transaction indexes of segments that begin at or past `index_from` are written anew; the replay
+    then begins early enough to know every transaction that ends in them.
+    """
+    end_offset = segments.active.end_offset
+    newest = end_offset if index_from is None else min(end_offset, index_from)
+    state = ProducerState()
+    start = _restore(state, snapshots, newest)
+    for segment in segments.at_or_after(start):
+        if segment.end_offset > start:
+            entries = _replay(segment, state, start)
+            if index_from is not None and segment.base_offset >= index_from:
+                segment.set_transactions(TransactionIndex(entries))
+    return state
+
+
+def _restore(state: ProducerState, snapshots: ProducerSnapshots, newest: int) -> Offset:
+    for offset in snapshots.offsets():
+        if offset <= newest:
+            entries = snapshots.read(offset)
+            if entries is not None:
+                state.restore(entries)
+                return offset
+    return Offset(0)
+
+
+def _replay(segment: Segment, state: ProducerState, start: int) -> list[AbortedTransaction]:
+    aborted: list[AbortedTransaction] = []
+    file = segment.file()
+    position, _ = segment.locate(start)
+    for header in walk(file, position, segment.size_bytes):
+        if header.producer_id < 0:
+            continue
+        is_control = header.attributes & CONTROL_BIT
+        ended = state.record(read_batch(file, header) if is_control else header)
+        if ended is not None and ended.is_aborted:
+            aborted.append(state.aborted(ended))
+    return aborted

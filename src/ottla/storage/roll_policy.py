@@ -1,0 +1,47 @@
+"""When a segment is full or too old. Decides only; the log rolls."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from ottla.records.batch import RecordBatch
+from ottla.settings.topic import TopicSettings
+from ottla.storage.offset_index import ENTRY_BYTES, RELATIVE_OFFSET_MAX
+from ottla.storage.segment import POSITION_MAX, Segment
+
+
+class RollPolicy:
+    """The limits of the active segment, worked out once for it so that an append only compares."""
+
+    __slots__ = ("_index_entries_max", "_segment_bytes", "_settings", "_time_limit_ms")
+
+    def __init__(self, settings: TopicSettings, active: Segment, now_ms: int) -> None:
+        self._settings = settings
+        self._segment_bytes = min(settings.segment_bytes, POSITION_MAX)
+        self._index_entries_max = settings.segment_index_bytes // ENTRY_BYTES
+        self._time_limit_ms = 0
+        self.begin(active, now_ms)
+
+    def begin(self, segment: Segment, now_ms: int) -> None:
+        """Count the time for `segment`: from its first batch's timestamp, if it has one."""
+        start_ms = segment.first_timestamp
+        if start_ms < 0:
+            start_ms = segment.modified_ms or now_ms
+        # Spread over the jitter by name, so that logs created together do not all roll together.
+        jitter_ms = crc32(segment.path.encode()) % (self._settings.segment_jitter_ms + 1)
+        self._time_limit_ms = start_ms + self._settings.segment_ms - jitter_ms
+
+    def must_roll(
+        self, segment: Segment, size_bytes: int, batches: list[RecordBatch], now_ms: int
+    ) -> bool:
+        """Would `size_bytes` more be too much for `segment`, which is not empty?"""
+        last = batches[-1]
+        if (
+            segment.size_bytes + size_bytes > self._segment_bytes
+            or last.base_offset + last.last_offset_delta - segment.base_offset > RELATIVE_OFFSET_MAX
+            or segment.index_entries >= self._index_entries_max
+        ):
+            return True
+        if segment.first_timestamp >= 0:
+            return last.max_timestamp > self._time_limit_ms
+        return now_ms > self._time_limit_ms
