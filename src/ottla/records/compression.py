@@ -149,21 +149,32 @@ _DECOMPRESS_INTO: Final[dict[Compression, Callable[[Data, bytearray], int]]] = {
 }
 
 
+def _words_for_no_room(codec: Compression) -> str:
+    """What cramjam says when the content does not fit: it has no type of its own for that."""
+    try:
+        _DECOMPRESS_INTO[codec](_COMPRESS[codec](b"content", None), bytearray(1))
+    except cramjam.DecompressionError as error:
+        return str(error)
+    raise AssertionError("seven bytes fitted into one")
+
+
+_NO_ROOM: Final = {codec: _words_for_no_room(codec) for codec in _DECOMPRESS_INTO}
+
+
 def _decompress_growing(codec: Compression, data: Data, limit_bytes: int) -> bytes:
     """Frames need not say how large their content is: guess, and grow the room up to the limit."""
     decompress_into = _DECOMPRESS_INTO[codec]
+    no_room = _NO_ROOM[codec]
     room = min(max(_FIRST_GUESS_BYTES_MIN, _FIRST_GUESS_RATIO * len(data)), limit_bytes)
     while True:
         content = bytearray(room)
         try:
             size = decompress_into(data, content)
         except cramjam.DecompressionError as error:
-            # Damage and lack of room raise the same type, so both are tried again with more room.
+            if str(error) != no_room:
+                raise InvalidRecord(f"the {codec.config_name} data is damaged: {error}") from None
             if room >= limit_bytes:
-                raise InvalidRecord(
-                    f"the {codec.config_name} data is damaged or expands to more than "
-                    f"{limit_bytes} bytes: {error}"
-                ) from None
+                raise _too_large(codec, limit_bytes) from None
             room = min(room * _GROWTH, limit_bytes)
         else:
             return bytes(memoryview(content)[:size])
@@ -199,7 +210,11 @@ def _decompress_snappy_block(block: Data, limit_bytes: int) -> bytes:
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > limit_bytes:
-            raise InvalidRecord(f"the snappy data expands to more than {limit_bytes} bytes")
+            raise _too_large(Compression.SNAPPY, limit_bytes)
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
         raise InvalidRecord(f"the snappy data is damaged: {error}") from None
+
+
+def _too_large(codec: Compression, limit_bytes: int) -> InvalidRecord:
+    return InvalidRecord(f"the {codec.config_name} data expands to more than {limit_bytes} bytes")
