@@ -1,1 +1,1 @@
-"""The coordinators as replicated state machines: they decide, others write, replay changes state."""
+"""The coordinators as replicated state machines: they decide, others write, replay applies."""
