@@ -1,0 +1,273 @@
+"""What is wished of topics and their settings, turned into store operations and the next picture.
+
+Each function checks the whole wish first and raises without having touched the draft; several
+wishes may go into one draft and are then committed together. Pure: ids and random numbers come in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from ottla.cluster import layout
+from ottla.cluster.image import (
+    NO_BROKER,
+    NO_NODE_VERSION,
+    Draft,
+    PartitionImage,
+    TopicImage,
+    metric_name,
+)
+from ottla.cluster.placement import Place, Turn, check_assignments, place
+from ottla.cluster.store import Create, Delete, SetData
+from ottla.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    InvalidTopic,
+    PolicyViolation,
+    TopicExists,
+    UnknownTopic,
+)
+from ottla.model.ids import BrokerId, LeaderEpoch, TopicId
+from ottla.settings import BrokerSettings, TopicSettings
+
+NAME_CHARACTERS_MAX: Final = 249
+PARTITIONS_MAX: Final = 10_000
+"""The most partitions one wish may create."""
+BY_DEFAULT: Final = -1
+"""Stands for "as many as the broker's settings say"."""
+
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic somebody wants: by numbers, or by naming the brokers of each partition."""
+
+    name: str
+    partition_count: int = BY_DEFAULT
+    replication_factor: int = BY_DEFAULT
+    assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_topic_name(name: str) -> None:
+    """InvalidTopic unless a topic may have this name."""
+    if not name:
+        raise InvalidTopic("a topic's name cannot be empty")
+    if name in (".", ".."):
+        raise InvalidTopic("a topic's name cannot be '.' or '..'")
+    if len(name) > NAME_CHARACTERS_MAX:
+        raise InvalidTopic(f"a topic's name has at most {NAME_CHARACTERS_MAX} characters")
+    if not _LEGAL.fullmatch(name):
+        raise InvalidTopic(
+            f"{name!r} is not a topic's name: use ASCII letters, digits, '.', '_' and '-'"
+        )
+
+
+def create_topic(
+    draft: Draft, wish: NewTopic, *, topic_id: TopicId, turn: Turn, settings: BrokerSettings
+) -> TopicImage:
+    """Add a topic to the draft; the topic as it will be."""
+    check_topic_name(wish.name)
+    if wish.name in draft.topics:
+        raise TopicExists(wish.name)
+    twin = draft.metric_names.get(metric_name(wish.name))
+    if twin is not None:
+        raise InvalidTopic(f"topic {wish.name!r} collides with {twin!r}: '.' and '_' count as one")
+    assignment = _assignment(draft, wish, turn, settings)
+    TopicSettings.from_overrides(wish.configs, settings)
+    partitions = tuple(
+        _new_partition(draft, index, replicas) for index, replicas in enumerate(assignment)
+    )
+    config_version = 0 if wish.configs else NO_NODE_VERSION
+    topic = TopicImage(
+        wish.name, topic_id, partitions, dict(wish.configs), 0, config_version=config_version
+    )
+    path = layout.topic_path(topic.name)
+    draft.operations.append(Create(path, layout.encode(_topic_node(topic))))
+    draft.operations.append(Create(layout.partitions_path(topic.name)))
+    for partition in partitions:
+        _write_new_partition(draft, topic.name, partition)
+    if wish.configs:
+        node = layout.ConfigNode(config=dict(wish.configs))
+        draft.operations.append(Create(layout.topic_config_path(topic.name), layout.encode(node)))
+    draft.put_topic(topic)
+    return topic
+
+
+def delete_topic(draft: Draft, name: str) -> TopicImage:
+    """Take a topic out of the draft; the topic as it was."""
+    topic = topic_of(draft, name)
+    for partition in topic.partitions:
+        if partition.partition_epoch != NO_NODE_VERSION:
+            draft.operations.append(Delete(layout.partition_state_path(name, partition.index)))
+            draft.operations.append(Delete(layout.partition_path(name, partition.index)))
+    draft.operations.append(Delete(layout.partitions_path(name)))
+    draft.operations.append(Delete(layout.topic_path(name), topic.version))
+    if topic.config_version != NO_NODE_VERSION:
+        draft.operations.append(Delete(layout.topic_config_path(name), topic.config_version))
+    draft.drop_topic(name)
+    return topic
+
+
+def add_partitions(
+    draft: Draft,
+    name: str,
+    partition_count: int,
+    *,
+    assignments: Sequence[Sequence[int]] | None = None,
+    turn: Turn,
+) -> TopicImage:
+    """Let a topic grow to `partition_count` partitions; the topic as it will be."""
+    topic = topic_of(draft, name)
+    current = len(topic.partitions)
+    if partition_count <= current:
+        raise InvalidPartitions(
+            f"topic {name!r} has {current} partitions and cannot be given {partition_count}:"
+            " the number can only grow"
+        )
+    _check_partition_count(partition_count - current)
+    added = _added_assignment(draft, topic, partition_count, assignments, turn)
+    fresh = tuple(
+        _new_partition(draft, current + place, replicas) for place, replicas in enumerate(added)
+    )
+    grown = replace(topic, partitions=(*topic.partitions, *fresh), version=topic.version + 1)
+    data = layout.encode(_topic_node(grown))
+    draft.operations.append(SetData(layout.topic_path(name), data, topic.version))
+    for partition in fresh:
+        _write_new_partition(draft, name, partition)
+    draft.put_topic(grown)
+    return grown
+
+
+def change_leader(
+    draft: Draft, name: str, index: int, *, leader: BrokerId, isr: Sequence[BrokerId]
+) -> PartitionImage:
+    """Give a partition a leader and a set in sync; its leader epoch grows by one."""
+    topic = topic_of(draft, name)
+    if not 0 <= index < len(topic.partitions):
+        raise UnknownTopic(name, index)
+    before = topic.partitions[index]
+    after = replace(
+        before,
+        leader=leader,
+        isr=tuple(isr),
+        leader_epoch=LeaderEpoch(before.leader_epoch + 1),
+        partition_epoch=before.partition_epoch + 1,
+    )
+    path = layout.partition_state_path(name, index)
+    data = layout.encode(_state_node(after, draft.base.controller_epoch))
+    if before.partition_epoch == NO_NODE_VERSION:
+        draft.operations.append(Create(layout.partition_path(name, index)))
+        draft.operations.append(Create(path, data))
+    else:
+        draft.operations.append(SetData(path, data, before.partition_epoch))
+    partitions = (*topic.partitions[:index], after, *topic.partitions[index + 1 :])
+    draft.put_topic(replace(topic, partitions=partitions))
+    return after
+
+
+def topic_of(draft: Draft, name: str) -> TopicImage:
+    """The topic as the draft has it; UnknownTopic where it has none."""
+    topic = draft.topics.get(name)
+    if topic is None:
+        raise UnknownTopic(name)
+    return topic
+
+
+def _assignment(
+    draft: Draft, wish: NewTopic, turn: Turn, settings: BrokerSettings
+) -> list[tuple[BrokerId, ...]]:
+    if wish.assignments:
+        if (wish.partition_count, wish.replication_factor) != (BY_DEFAULT, BY_DEFAULT):
+            raise InvalidRequest("give either the brokers of each partition or numbers, not both")
+        _check_partition_count(len(wish.assignments))
+        return check_assignments(wish.assignments, draft.base.brokers)
+    count = wish.partition_count
+    if count == BY_DEFAULT:
+        count = settings.num_partitions
+    factor = wish.replication_factor
+    if factor == BY_DEFAULT:
+        factor = settings.default_replication_factor
+    if count < 1:
+        raise InvalidPartitions(f"a topic cannot have {count} partitions")
+    if factor < 1:
+        raise InvalidReplicationFactor(f"a topic cannot have {factor} replicas")
+    _check_partition_count(count)
+    return place(_places(draft), range(count), factor, turn)
+
+
+def _added_assignment(
+    draft: Draft,
+    topic: TopicImage,
+    partition_count: int,
+    assignments: Sequence[Sequence[int]] | None,
+    turn: Turn,
+) -> list[tuple[BrokerId, ...]]:
+    first = len(topic.partitions)
+    factor = len(topic.partitions[0].replicas)
+    if assignments is None:
+        return place(_places(draft), range(first, partition_count), factor, turn)
+    if len(assignments) != partition_count - first:
+        raise InvalidReplicaAssignment(
+            f"{partition_count - first} partitions are added, {len(assignments)} are assigned"
+        )
+    numbered = dict(enumerate(assignments, start=first))
+    checked = check_assignments(numbered, draft.base.brokers, first)
+    if len(checked[0]) != factor:
+        raise InvalidReplicaAssignment(f"the topic has {factor} replicas of each partition")
+    return checked
+
+
+def _check_partition_count(count: int) -> None:
+    if count > PARTITIONS_MAX:
+        raise PolicyViolation(f"{count} partitions at once are too many; {PARTITIONS_MAX} may be")
+
+
+def _places(draft: Draft) -> list[Place]:
+    return [Place(broker.id, broker.rack) for broker in draft.base.brokers.values()]
+
+
+def _new_partition(draft: Draft, index: int, replicas: tuple[BrokerId, ...]) -> PartitionImage:
+    alive = tuple(broker for broker in replicas if broker in draft.base.brokers)
+    leader = alive[0] if alive else NO_BROKER
+    return PartitionImage(index, leader, LeaderEpoch(0), alive, replicas, partition_epoch=0)
+
+
+def _write_new_partition(draft: Draft, topic: str, partition: PartitionImage) -> None:
+    state = layout.encode(_state_node(partition, draft.base.controller_epoch))
+    draft.operations.append(Create(layout.partition_path(topic, partition.index)))
+    draft.operations.append(Create(layout.partition_state_path(topic, partition.index), state))
+
+
+def _topic_node(topic: TopicImage) -> layout.TopicNode:
+    parts = topic.partitions
+    return layout.TopicNode(
+        topic_id=layout.topic_id_text(topic.id),
+        partitions={part.index: part.replicas for part in parts},
+        adding_replicas={p.index: p.adding_replicas for p in parts if p.adding_replicas},
+        removing_replicas={p.index: p.removing_replicas for p in parts if p.removing_replicas},
+    )
+
+
+def _state_node(partition: PartitionImage, controller_epoch: int) -> layout.PartitionStateNode:
+    node = layout.PartitionStateNode(
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        controller_epoch=controller_epoch,
+        isr=partition.isr,
+    )
+    if partition.recovery_state == layout.RECOVERED:
+        return node
+    return layout.PartitionStateNode(
+        leader=node.leader,
+        leader_epoch=node.leader_epoch,
+        controller_epoch=node.controller_epoch,
+        isr=node.isr,
+        leader_recovery_state=partition.recovery_state,
+    )

@@ -1,0 +1,260 @@
+"""The versioned tree in one SQLite file. Blocks while it works; does not know threads or watchers.
+
+One process has the file open at a time and is its only session, so that ephemeral nodes found when
+it is opened are remains of a killed one and are removed. A commit is durable when it returns
+(write-ahead log, synchronous=FULL).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from ottla.cluster.store import (
+    ANY_VERSION,
+    ROOT,
+    BadVersion,
+    ChangeKind,
+    Check,
+    Create,
+    Delete,
+    Done,
+    NoChildrenAllowed,
+    Node,
+    NodeChanged,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    SetData,
+    StoreFailed,
+    check_path,
+    name_of,
+    parent_of,
+)
+
+APPLICATION_ID: Final = 0x4F54544C
+"""Marks the file as ours in SQLite's own header: "OTTL"."""
+FORMAT: Final = 1
+IN_MEMORY: Final = ":memory:"
+
+_SCHEMA: Final = """
+CREATE TABLE nodes (
+    path TEXT PRIMARY KEY,
+    parent TEXT NOT NULL,
+    data BLOB NOT NULL,
+    version INTEGER NOT NULL,
+    czxid INTEGER NOT NULL,
+    mzxid INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    is_ephemeral INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX nodes_by_parent ON nodes (parent);
+CREATE INDEX ephemeral_nodes ON nodes (path) WHERE is_ephemeral;
+CREATE TABLE counter (zxid INTEGER NOT NULL);
+INSERT INTO counter VALUES (0);
+INSERT INTO nodes VALUES ('/', '', x'', 0, 0, 0, 0, 0);
+"""
+
+
+class SqliteTree:
+    """The tree of one file, or of memory where there is no path."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._name = str(path) if path is not None else IN_MEMORY
+        with self._translated():
+            self._connection = sqlite3.connect(self._name, isolation_level=None, timeout=0.2)
+        try:
+            with self._translated():
+                self._open()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def get(self, path: str) -> Node | None:
+        with self._translated():
+            row = self._connection.execute(
+                "SELECT data, version, czxid, mzxid FROM nodes WHERE path = ?", (path,)
+            ).fetchone()
+        return Node(*row) if row is not None else None
+
+    def children(self, path: str) -> list[str]:
+        with self._translated():
+            if self._version(path) is None:
+                raise NoNode(path)
+            rows = self._connection.execute(
+                "SELECT path FROM nodes WHERE parent = ? ORDER BY path", (path,)
+            )
+            return [name_of(child) for (child,) in rows]
+
+    def read_all(self, prefix: str) -> dict[str, Node]:
+        # "0" is the character after "/", so that the range holds just the paths below the prefix.
+        below = prefix.rstrip("/")
+        with self._translated():
+            rows = self._connection.execute(
+                "SELECT path, data, version, czxid, mzxid FROM nodes"
+                " WHERE path = ? OR (path >= ? AND path < ?) ORDER BY path",
+                (prefix, f"{below}/", f"{below}0"),
+            )
+            return {path: Node(*rest) for path, *rest in rows}
+
+    def multi(self, operations: Sequence[Operation]) -> tuple[list[Done], list[NodeChanged]]:
+        """Do all in one transaction; the second list is what watchers are to be told."""
+        changes: list[NodeChanged] = []
+        with self._translated(), self._transaction():
+            zxid = self._next_zxid()
+            done = [self._do(operation, zxid, changes) for operation in operations]
+        return done, changes
+
+    def close(self) -> list[NodeChanged]:
+        """End the session and close the file; what watchers are to be told."""
+        try:
+            with self._translated(), self._transaction():
+                return self._end_ephemeral_nodes()
+        finally:
+            self._connection.close()
+
+    def _open(self) -> None:
+        execute = self._connection.execute
+        execute("PRAGMA locking_mode = EXCLUSIVE")
+        execute("PRAGMA journal_mode = WAL")
+        execute("PRAGMA synchronous = FULL")
+        application = execute("PRAGMA application_id").fetchone()[0]
+        found_format = execute("PRAGMA user_version").fetchone()[0]
+        is_empty = execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        if is_empty and application == 0:
+            self._create()
+        elif application != APPLICATION_ID:
+            raise StoreFailed(f"{self._name} is a database of another program; move it away")
+        elif found_format > FORMAT:
+            raise StoreFailed(
+                f"{self._name} was written by a newer version (format {found_format}, this one"
+                f" reads {FORMAT}); start that version instead"
+            )
+        verdict = execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise self._damaged(verdict)
+        with self._transaction():
+            self._end_ephemeral_nodes()
+
+    def _create(self) -> None:
+        with self._transaction():
+            for statement in _SCHEMA.split(";"):
+                self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _end_ephemeral_nodes(self) -> list[NodeChanged]:
+        rows = self._connection.execute("SELECT path FROM nodes WHERE is_ephemeral").fetchall()
+        self._connection.execute("DELETE FROM nodes WHERE is_ephemeral")
+        return [NodeChanged(path, ChangeKind.DELETED) for (path,) in rows]
+
+    def _next_zxid(self) -> int:
+        self._connection.execute("UPDATE counter SET zxid = zxid + 1")
+        return int(self._connection.execute("SELECT zxid FROM counter").fetchone()[0])
+
+    def _do(self, operation: Operation, zxid: int, changes: list[NodeChanged]) -> Done:
+        check_path(operation.path)
+        match operation:
+            case Create():
+                done = self._create_node(operation, zxid)
+                changes.append(NodeChanged(done.path, ChangeKind.CREATED))
+            case SetData():
+                done = self._set_data(operation, zxid)
+                changes.append(NodeChanged(done.path, ChangeKind.CHANGED))
+            case Delete():
+                done = self._delete(operation)
+                changes.append(NodeChanged(done.path, ChangeKind.DELETED))
+            case Check():
+                done = Done(operation.path, self._expect(operation.path, operation.version))
+        return done
+
+    def _create_node(self, create: Create, zxid: int) -> Done:
+        path = create.path
+        parent = parent_of(path)
+        row = self._connection.execute(
+            "SELECT sequence, is_ephemeral FROM nodes WHERE path = ?", (parent,)
+        ).fetchone()
+        if row is None:
+            raise NodeExists(path) if path == ROOT else NoNode(parent)
+        sequence, is_ephemeral = row
+        if is_ephemeral:
+            raise NoChildrenAllowed(parent)
+        if create.is_sequential:
+            path = f"{path}{sequence:010d}"
+            self._connection.execute(
+                "UPDATE nodes SET sequence = sequence + 1 WHERE path = ?", (parent,)
+            )
+        if self._version(path) is not None:
+            raise NodeExists(path)
+        values = (path, parent, create.data, zxid, zxid, create.is_ephemeral)
+        self._connection.execute("INSERT INTO nodes VALUES (?, ?, ?, 0, ?, ?, 0, ?)", values)
+        return Done(path, 0)
+
+    def _set_data(self, change: SetData, zxid: int) -> Done:
+        version = self._expect(change.path, change.version) + 1
+        self._connection.execute(
+            "UPDATE nodes SET data = ?, version = ?, mzxid = ? WHERE path = ?",
+            (change.data, version, zxid, change.path),
+        )
+        return Done(change.path, version)
+
+    def _delete(self, delete: Delete) -> Done:
+        version = self._expect(delete.path, delete.version)
+        child = self._connection.execute(
+            "SELECT 1 FROM nodes WHERE parent = ? LIMIT 1", (delete.path,)
+        ).fetchone()
+        if child is not None or delete.path == ROOT:
+            raise NotEmpty(delete.path)
+        self._connection.execute("DELETE FROM nodes WHERE path = ?", (delete.path,))
+        return Done(delete.path, version)
+
+    def _expect(self, path: str, version: int) -> int:
+        """The node's version, which must be the expected one."""
+        found = self._version(path)
+        if found is None:
+            raise NoNode(path)
+        if version not in (ANY_VERSION, found):
+            raise BadVersion(path, version, found)
+        return found
+
+    def _version(self, path: str) -> int | None:
+        row = self._connection.execute(
+            "SELECT version FROM nodes WHERE path = ?", (path,)
+        ).fetchone()
+        return int(row[0]) if row is not None else None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # SQLite has rolled back by itself after some errors, such as a full disk.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """SQLite's errors as sentences with what to do."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise StoreFailed(f"{self._name} is in use by another process; stop it") from error
+            raise StoreFailed(f"{self._name} cannot be used ({error})") from error
+        except sqlite3.ProgrammingError as error:
+            raise StoreFailed(f"{self._name} is closed") from error
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(str(error)) from error
+
+    def _damaged(self, reason: str) -> StoreFailed:
+        return StoreFailed(
+            f"{self._name} is damaged ({reason}); restore it from a copy, or move it away to begin"
+            " with empty metadata"
+        )

@@ -1,0 +1,207 @@
+"""What is asked of the place that keeps metadata: a small tree of versioned nodes, as ZooKeeper's.
+
+The rules every store keeps (numbered, because others lean on them):
+ 1. A node's version is 0 when it is created and grows by one with each SetData.
+ 2. Each committed multi has its own zxid, larger than all before it, across restarts too. A node's
+    `czxid` is that of its creation, `mzxid` that of its last change.
+ 3. A multi happens wholly or not at all, and is durable when `multi` returns.
+ 4. A node is created under an existing parent, never under an ephemeral one, and deleted only when
+    it has no children.
+ 5. Ephemeral nodes end with the session that made them.
+ 6. A watcher is told of a change after its commit. The event is a hint: read the tree again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, Protocol
+
+from ottla.errors import ErrorCode, OttlaError
+
+ANY_VERSION: Final = -1
+ROOT: Final = "/"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a path holds."""
+
+    data: bytes
+    version: int
+    czxid: int
+    mzxid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make a node. A sequential one gets ten digits, counting up under its parent, as its end."""
+
+    path: str
+    data: bytes = b""
+    is_ephemeral: bool = False
+    is_sequential: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetData:
+    """Replace what a node holds, if it has the given version."""
+
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a node, if it has the given version."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Let the multi happen only if a node has the given version."""
+
+    path: str
+    version: int
+
+
+Operation = Create | SetData | Delete | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What one operation of a multi came to: the path (with its digits) and the node's version."""
+
+    path: str
+    version: int
+
+
+class ChangeKind(Enum):
+    """What happened to a node."""
+
+    CREATED = auto()
+    CHANGED = auto()
+    DELETED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChanged:
+    """Told to watchers after a commit."""
+
+    path: str
+    kind: ChangeKind
+
+
+Watcher = Callable[[NodeChanged], None]
+
+
+class Watch(Protocol):
+    """A watcher's place in the store; it is called until it is cancelled."""
+
+    def cancel(self) -> None: ...
+
+
+class MetadataStore(Protocol):
+    """A versioned tree. Every method that waits raises a StoreError when the store fails it."""
+
+    async def get(self, path: str) -> Node | None:
+        """What a path holds, or None."""
+        ...
+
+    async def children(self, path: str) -> list[str]:
+        """The names (not paths) of a node's children, sorted; NoNode where there is no node."""
+        ...
+
+    async def read_all(self, prefix: str) -> dict[str, Node]:
+        """A node and all below it, by path in order; empty where there is none."""
+        ...
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Done]:
+        """Do all of it or, raising the first StoreConflict, nothing."""
+        ...
+
+    def watch(self, prefix: str, watcher: Watcher) -> Watch:
+        """Call `watcher` on the event loop after every change to a node and those below it."""
+        ...
+
+    async def close(self) -> None:
+        """End the session, and the ephemeral nodes with it."""
+        ...
+
+
+class StoreError(OttlaError):
+    """The metadata store could not do what was asked."""
+
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class StoreFailed(StoreError):
+    """The store itself does not work: the disk is full, the file damaged, the session gone."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class StoreConflict(StoreError):
+    """The tree is not as the operation expected; nothing was changed."""
+
+    def __init__(self, path: str, message: str) -> None:
+        self.path = path
+        super().__init__(message)
+
+
+class NodeExists(StoreConflict):
+    """Something was created before."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"{path} exists already")
+
+
+class NoNode(StoreConflict):
+    """The node, or the parent of one to be created, is not there."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"there is no {path}")
+
+
+class BadVersion(StoreConflict):
+    """Somebody else changed the node."""
+
+    def __init__(self, path: str, expected: int, found: int) -> None:
+        self.expected = expected
+        self.found = found
+        super().__init__(path, f"{path} has version {found}, not {expected}")
+
+
+class NotEmpty(StoreConflict):
+    """A node with children cannot be deleted."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"{path} has children")
+
+
+class NoChildrenAllowed(StoreConflict):
+    """An ephemeral node cannot have children."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"{path} is ephemeral and cannot have children")
+
+
+def parent_of(path: str) -> str:
+    """The path above; the root's is empty."""
+    if path == ROOT:
+        return ""
+    return path.rpartition("/")[0] or ROOT
+
+
+def name_of(path: str) -> str:
+    """The last part of a path."""
+    return path.rpartition("/")[2]
+
+
+def check_path(path: str) -> None:
+    """Paths are written by our own code, so that a bad one is a mistake there."""
+    assert path == ROOT or (path.startswith("/") and all(path[1:].split("/"))), path
