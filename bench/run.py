@@ -126,7 +126,7 @@ def _measure(
         if scenario.group != "startup" and not is_warm:
             for broker in brokers:
                 print(f"warming up {broker.name}", flush=True)
-                warm_up(broker, effort)
+                warm_up(broker)
             is_warm = True
         once = options.quick or scenario.group in ("growth", "memory", "partitions")
         for _ in range(1 if once else options.repeat):

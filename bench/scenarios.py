@@ -268,8 +268,9 @@ def many_partitions(broker: Broker, effort: Effort) -> meter.Figures:
     return figures
 
 
-def warm_up(broker: Broker, effort: Effort) -> None:
-    """A little of everything, so that a JVM has compiled what it will run."""
+def warm_up(broker: Broker) -> None:
+    """A little of everything, so that a JVM has compiled what it will run, in quick runs too."""
+    effort = Effort(seconds=3.0, scale=0.3)
     for batch in (SMALL, USUAL, LARGE):
         raw_produce(broker, effort, batch=batch, connections=1)
     raw_fetch(broker, effort, batch=USUAL)
