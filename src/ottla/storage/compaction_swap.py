@@ -1,7 +1,7 @@
 """How a compacted segment takes the place of old ones so that a crash at any moment does no harm.
 
 The phases, each ended by a sync of the directory:
-1. New files are written as `.cleaned` and synced. A crash removes them: nothing happened.
+1. New files are written as `.cleaned` and synced. After a crash they are removed again.
 2. They are renamed to `.swap`, the data file last. From then on the new segment wins.
 3. Old segments it covers are deleted in order of offset, then `.swap` falls off, the data file last.
 
@@ -17,7 +17,6 @@ from ottla.storage import file_names
 from ottla.storage.batch_scan import walk
 from ottla.storage.disk import Disk, Entry
 
-_INDEX_SUFFIXES = file_names.SEGMENT_SUFFIXES[1:]
 _WORTHLESS = (file_names.DELETED, file_names.CLEANED, file_names.TEMPORARY)
 
 
@@ -48,7 +47,7 @@ def settle_interrupted(disk: Disk, directory: str) -> list[Entry]:
 
 def commit_swap(disk: Disk, directory: str, base_offset: Offset) -> None:
     """Phase 2: from here on the new segment wins."""
-    for suffix in (*_INDEX_SUFFIXES, file_names.LOG):
+    for suffix in (*file_names.INDEX_SUFFIXES, file_names.LOG):
         path = f"{directory}/{file_names.file_name(base_offset, suffix)}"
         if disk.exists(path + file_names.CLEANED):
             disk.rename(path + file_names.CLEANED, path + file_names.SWAP)
@@ -57,7 +56,7 @@ def commit_swap(disk: Disk, directory: str, base_offset: Offset) -> None:
 
 def finish_swap(disk: Disk, directory: str, base_offset: Offset) -> None:
     """The end of phase 3: the new files take the names of the old."""
-    for suffix in (*_INDEX_SUFFIXES, file_names.LOG):
+    for suffix in (*file_names.INDEX_SUFFIXES, file_names.LOG):
         path = f"{directory}/{file_names.file_name(base_offset, suffix)}"
         if disk.exists(path + file_names.SWAP):
             disk.rename(path + file_names.SWAP, path)

@@ -75,6 +75,8 @@ class Log:
         self.start_offset = parts.start_offset
         self.end_offset: Offset = parts.segments.active.end_offset
         self.high_watermark = parts.start_offset
+        self.first_dirty_offset = Offset(0)
+        """Below this the log is compacted."""
         self.configure(settings)
 
     def configure(self, settings: TopicSettings) -> None:

@@ -1,0 +1,300 @@
+"""The data directory: all logs of one broker, their checkpoints, and proof that no other is here.
+
+Invariants:
+1. One process at a time: the lock is held from `open` to `close`.
+2. The clean-stop mark exists only while no log is open: it is removed, durably, before the first
+   append can happen and written after the last file has been synced.
+3. A partition's metadata file is written before any of its data.
+
+Does not know which partitions there ought to be.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from ottla.errors import ConfigError, StorageFailed
+from ottla.model.clock import Clock
+from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
+from ottla.settings.topic import TopicSettings
+from ottla.storage import checkpoint, file_names
+from ottla.storage.descriptor_pool import OPEN_FILES_MAX, DescriptorPool
+from ottla.storage.directory_identity import (
+    Identity,
+    read_identity,
+    read_topic_id,
+    write_identity,
+    write_topic_id,
+)
+from ottla.storage.disk import Disk, Lock, read_file, replace_file
+from ottla.storage.index_cache import INDEX_MEMORY_BYTES_MAX, IndexCache
+from ottla.storage.log import Log
+from ottla.storage.recovery import OpenedLog, Opening, open_log
+from ottla.storage.segment import SegmentPlace
+
+LOCK: Final = ".lock"
+CLEAN_STOP: Final = ".kafka_cleanshutdown"
+CLEAN_STOP_SIZES: Final = ".ottla_cleanshutdown_sizes"
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+START_OFFSETS: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
+
+Sizes = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryLimits:
+    """Bounds shared by all logs of a directory."""
+
+    open_files_max: int = OPEN_FILES_MAX
+    index_memory_bytes_max: int = INDEX_MEMORY_BYTES_MAX
+
+
+_DEFAULT_LIMITS: Final = DirectoryLimits()
+
+
+class LogDirectory:
+    """Opens, creates and deletes the logs below one root."""
+
+    def __init__(self, disk: Disk, root: str, clock: Clock, lock: Lock) -> None:
+        self.root = root
+        self.logs: dict[TopicPartition, Log] = {}
+        self.was_closed_cleanly = False
+        self._disk = disk
+        self._clock = clock
+        self._lock = lock
+        self._files = DescriptorPool(disk)
+        self._index_cache = IndexCache()
+        self._sizes: Sizes | None = None
+        self._found: dict[TopicPartition, None] = {}
+        """On disk and not opened yet; only these can profit from a clean stop."""
+        self._deleted: deque[tuple[int, str]] = deque()
+        self._points: dict[str, dict[TopicPartition, Offset]] = {}
+        self._written: dict[str, dict[TopicPartition, Offset]] = {}
+
+    @classmethod
+    def open(
+        cls, disk: Disk, root: str, clock: Clock, *, limits: DirectoryLimits = _DEFAULT_LIMITS
+    ) -> LogDirectory:
+        """Take possession of `root`, which is made where it does not exist."""
+        disk.make_directory(root)
+        lock = disk.lock(f"{root}/{LOCK}")
+        if lock is None:
+            raise ConfigError(
+                "log.dirs",
+                f"{root} is in use by another broker",
+                "stop that broker, or give this one a directory of its own",
+            )
+        directory = cls(disk, root, clock, lock)
+        directory._files = DescriptorPool(disk, open_files_max=limits.open_files_max)
+        directory._index_cache = IndexCache(memory_bytes_max=limits.index_memory_bytes_max)
+        directory._begin()
+        return directory
+
+    def _begin(self) -> None:
+        now_ms = self._clock.now_ms()
+        for entry in self._disk.entries(self.root):
+            if not entry.is_directory:
+                continue
+            if file_names.is_deleted_directory(entry.name):
+                self._deleted.append((now_ms, f"{self.root}/{entry.name}"))
+            elif (partition := file_names.parse_partition(entry.name)) is not None:
+                self._found[partition] = None
+        for name in (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS):
+            self._points[name] = checkpoint.read_offsets(self._disk, f"{self.root}/{name}")
+        self.was_closed_cleanly = self._disk.exists(f"{self.root}/{CLEAN_STOP}")
+        if self.was_closed_cleanly:
+            self._sizes = self._read_sizes()
+            self._disk.remove(f"{self.root}/{CLEAN_STOP}")
+            self._disk.remove(f"{self.root}/{CLEAN_STOP_SIZES}")
+            self._disk.sync_directory(self.root)
+
+    def _read_sizes(self) -> Sizes | None:
+        data = read_file(self._disk, f"{self.root}/{CLEAN_STOP_SIZES}")
+        try:
+            return None if data is None else msgspec.json.decode(data, type=Sizes)
+        except msgspec.MsgspecError:
+            return None
+
+    # --- identity --------------------------------------------------------------------------------
+
+    @property
+    def identity(self) -> Identity | None:
+        return read_identity(self._disk, self.root)
+
+    def claim(self, identity: Identity) -> None:
+        """Note whose data this is; refused where it is somebody else's."""
+        known = self.identity
+        if known is None:
+            write_identity(self._disk, self.root, identity)
+        elif (known.node_id, known.cluster_id) != (identity.node_id, identity.cluster_id):
+            raise ConfigError(
+                "log.dirs",
+                f"{self.root} holds the data of node {known.node_id} of cluster {known.cluster_id}",
+                f"give node {identity.node_id} of cluster {identity.cluster_id} its own directory",
+            )
+
+    # --- logs ------------------------------------------------------------------------------------
+
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition there is a directory for, opened or not."""
+        return sorted({*self._found, *self.logs})
+
+    def path(self, partition: TopicPartition) -> str:
+        return f"{self.root}/{partition}"
+
+    def topic_id(self, partition: TopicPartition) -> TopicId | None:
+        return read_topic_id(self._disk, self.path(partition))
+
+    def open_log(
+        self, partition: TopicPartition, settings: TopicSettings, *, topic_id: TopicId = NO_TOPIC_ID
+    ) -> OpenedLog:
+        """Open the partition's log, made new and empty where there is none."""
+        path = self.path(partition)
+        is_found = partition in self._found
+        try:
+            if not is_found and partition not in self.logs:
+                self._make(path, topic_id)
+            opened = open_log(
+                Opening(
+                    place=SegmentPlace(path, self._files, self._index_cache),
+                    settings=settings,
+                    clock=self._clock,
+                    start_offset=self._points[START_OFFSETS].get(partition, Offset(0)),
+                    recovery_point=self._points[RECOVERY_POINTS].get(partition, Offset(0)),
+                    was_closed_cleanly=is_found and self.was_closed_cleanly,
+                    expected_sizes=None if self._sizes is None else self._sizes.get(str(partition)),
+                )
+            )
+        except OSError as error:
+            raise StorageFailed(f"{path} cannot be opened: {error}") from error
+        opened.log.first_dirty_offset = self._points[CLEANER_OFFSETS].get(partition, Offset(0))
+        self._found.pop(partition, None)
+        self.logs[partition] = opened.log
+        return opened
+
+    def _make(self, path: str, topic_id: TopicId) -> None:
+        self._disk.make_directory(path)
+        if topic_id != NO_TOPIC_ID:
+            write_topic_id(self._disk, path, topic_id, sync=False)
+
+    def reopen_log(self, partition: TopicPartition) -> OpenedLog:
+        """Open a fenced log again, believing only what was flushed."""
+        log = self.logs[partition]
+        log.release()
+        self._take_points(partition, log)
+        opened = self.open_log(partition, log.settings)
+        opened.log.advance_high_watermark(log.high_watermark)
+        return opened
+
+    def delete_log(self, partition: TopicPartition) -> None:
+        """The partition is gone at once; its bytes go after the topic's delay."""
+        log = self.logs.pop(partition, None)
+        if log is None and partition not in self._found:
+            return
+        now_ms = self._clock.now_ms()
+        delay_ms = log.settings.file_delete_delay_ms if log is not None else 0
+        if log is not None:
+            log.release()
+        unique = blake2b(f"{partition} {now_ms} {len(self._deleted)}".encode(), digest_size=16)
+        target = f"{self.root}/{file_names.deleted_directory(partition, unique.hexdigest())}"
+        self._disk.rename(self.path(partition), target)
+        self._disk.sync_directory(self.root)
+        self._found.pop(partition, None)
+        for points in self._points.values():
+            points.pop(partition, None)
+        self._deleted.append((now_ms + delay_ms, target))
+
+    def remove_deleted(self, now_ms: int) -> int:
+        """Remove files of deleted segments and partitions whose delay has passed."""
+        count = sum(log.remove_deleted(now_ms) for log in self.logs.values())
+        waiting: deque[tuple[int, str]] = deque()
+        for due_ms, path in self._deleted:
+            if due_ms <= now_ms:
+                self._remove_tree(path)
+                count += 1
+            else:
+                waiting.append((due_ms, path))
+        self._deleted = waiting
+        return count
+
+    def _remove_tree(self, path: str) -> None:
+        for entry in self._disk.entries(path):
+            if entry.is_directory:
+                self._remove_tree(f"{path}/{entry.name}")
+            else:
+                self._disk.remove(f"{path}/{entry.name}")
+        self._disk.remove_directory(path)
+
+    # --- checkpoints -----------------------------------------------------------------------------
+
+    def high_watermark(self, partition: TopicPartition) -> Offset:
+        """The high watermark at the last checkpoint; the log's beginning where none is known."""
+        return self._points[HIGH_WATERMARKS].get(partition, Offset(0))
+
+    def write_checkpoints(self) -> None:
+        """Write the offsets that have changed since the last time."""
+        for partition, log in self.logs.items():
+            self._take_points(partition, log)
+        for name, points in self._points.items():
+            if self._written.get(name) != points:
+                checkpoint.write_offsets(self._disk, f"{self.root}/{name}", points)
+                self._written[name] = dict(points)
+
+    def _take_points(self, partition: TopicPartition, log: Log) -> None:
+        points = self._points
+        points[RECOVERY_POINTS][partition] = log.recovery_point
+        points[HIGH_WATERMARKS][partition] = log.high_watermark
+        if log.start_offset > log.segments.first.base_offset:
+            points[START_OFFSETS][partition] = log.start_offset
+        else:
+            points[START_OFFSETS].pop(partition, None)
+        if log.settings.is_compacted:
+            points[CLEANER_OFFSETS][partition] = log.first_dirty_offset
+
+    # --- ending ----------------------------------------------------------------------------------
+
+    def close(self, *, on_failure: Callable[[TopicPartition, StorageFailed], None]) -> None:
+        """Close every log, and leave the clean-stop mark unless one of them failed."""
+        is_clean = True
+        sizes: Sizes = {} if self._sizes is None else self._sizes
+        for partition, log in self.logs.items():
+            try:
+                if log.is_fenced:
+                    is_clean = False
+                    log.release()
+                    continue
+                log.close()
+                sizes[str(partition)] = self._sizes_of(partition)
+            except StorageFailed as error:
+                is_clean = False
+                on_failure(partition, error)
+        self.write_checkpoints()
+        # Logs never opened are as they were found, so their cleanness is that of the last stop.
+        if is_clean and (self.was_closed_cleanly or not self._found):
+            data = msgspec.json.encode(sizes)
+            replace_file(self._disk, f"{self.root}/{CLEAN_STOP_SIZES}", data, sync=True)
+            mark = b'{"version":0,"brokerEpoch":-1}'
+            replace_file(self._disk, f"{self.root}/{CLEAN_STOP}", mark, sync=True)
+        self.abandon()
+
+    def _sizes_of(self, partition: TopicPartition) -> dict[str, int]:
+        return {
+            entry.name: entry.size_bytes
+            for entry in self._disk.entries(self.path(partition))
+            if entry.size_bytes and entry.name.endswith(file_names.INDEX_SUFFIXES)
+        }
+
+    def abandon(self) -> None:
+        """Let go of everything as a killed process would, without writing."""
+        for log in self.logs.values():
+            log.release()
+        self.logs.clear()
+        self._lock.release()
