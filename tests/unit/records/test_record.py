@@ -57,6 +57,12 @@ def test_numbers_are_zigzag_varints(number: int, encoded: str) -> None:
     assert varint(number).hex() == encoded
 
 
+def test_small_numbers_are_looked_up_as_they_would_be_computed() -> None:
+    for number in range(5_000):
+        record = encode_record(number, number, None, None)
+        assert record == b"\0" + varint(number) * 2 + b"\x01\x01\0"
+
+
 def test_sums_past_64_bits_wrap() -> None:
     assert as_int64(2**63) == -(2**63)
     assert as_int64(-(2**63) - 1) == 2**63 - 1
