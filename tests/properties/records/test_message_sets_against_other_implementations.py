@@ -118,21 +118,23 @@ def test_we_read_and_convert_what_others_write(
 
 
 @pytest.mark.parametrize(("reader", "_builder", "magic", "codec"), OTHERS, ids=_name)
-@given(triples=some_triples, split_at=st.integers(0, 40))
+@given(batches=st.lists(some_triples, min_size=1, max_size=3))
 def test_others_read_new_batches_converted_down(
     reader: Callable[[bytes], Any],
     _builder: object,
     magic: int,
     codec: Compression,
-    triples: Triples,
-    split_at: int,
+    batches: list[Triples],
 ) -> None:
-    records = [Record(i, *triple, (("lost", b""),)) for i, triple in enumerate(triples)]
-    stored = b"".join(
-        build_batch(part, base_offset=part[0].offset, compression=codec)
-        for part in (records[:split_at], records[split_at:])
-        if part
-    )
+    records: list[Record] = []
+    stored = b""
+    for triples in batches:
+        base_offset = len(records)
+        added = [
+            Record(base_offset + i, *triple, (("lost", b""),)) for i, triple in enumerate(triples)
+        ]
+        stored += build_batch(added, base_offset=base_offset, compression=codec)
+        records += added
     found = read_all(reader, downconvert(memoryview(stored), magic))
     assert [(r.offset, r.key, r.value) for r in found] == [
         (r.offset, r.key, r.value) for r in records
