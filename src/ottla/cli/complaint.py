@@ -22,7 +22,7 @@ _FIXES: Final = {
     ErrorCode.MESSAGE_TOO_LARGE: "send smaller records, or raise max.message.bytes of the topic "
     "(`ottla configs set topic NAME max.message.bytes=...`)",
     ErrorCode.OFFSET_OUT_OF_RANGE: "`ottla topics describe NAME` shows the offsets there are",
-    ErrorCode.UNSUPPORTED_VERSION: "upgrade the broker, or use the tools of its own version",
+    ErrorCode.UNSUPPORTED_VERSION: "upgrade the broker",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "connect as a user who may do this",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "connect as a user who may use this topic",
     ErrorCode.NOT_ENOUGH_REPLICAS: "wait for more replicas to come back, or use --acks 1",
@@ -74,21 +74,22 @@ def fix_for(error: OttlaError) -> str | None:
         case TopicNotFound():
             return f"see `ottla topics describe {error.topic}`"
         case BrokerTooOld():
-            return _FIXES[ErrorCode.UNSUPPORTED_VERSION]
+            return f"upgrade the broker, or look closer with `ottla doctor {error.peer}`"
         case ConfigError():
             return None  # its own sentence says it
     return _FIXES.get(error.code)
 
 
 def _unreachable_fix(causes: list[OttlaError]) -> str:
-    if any(isinstance(cause, NotABroker) for cause in causes):
-        return "check the port; `ottla doctor HOST:PORT` finds out what answers there"
-    if any(isinstance(cause, ResponseTimedOut) for cause in causes):
-        return "try again with a longer --timeout, or ask `ottla doctor HOST:PORT`"
     peers = [cause.peer for cause in causes if isinstance(cause, ConnectionFailed)]
+    doctor = f"`ottla doctor {peers[0] if peers else 'HOST:PORT'}`"
+    if any(isinstance(cause, NotABroker) for cause in causes):
+        return f"check the port; {doctor} finds out what answers there"
+    if any(isinstance(cause, ResponseTimedOut) for cause in causes):
+        return f"try again with a longer --timeout, or ask {doctor}"
     if peers == [DEFAULT_BOOTSTRAP]:
         return "start a broker with `ottla serve`, or name yours with --bootstrap HOST:PORT"
-    return "check the address and that the broker runs; `ottla doctor HOST:PORT` looks closer"
+    return f"check the address and that the broker runs; {doctor} looks closer"
 
 
 def _sentence(error: OttlaError) -> str:

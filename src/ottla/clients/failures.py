@@ -33,10 +33,10 @@ class BrokerTooOld(OttlaError):
 
     code = ErrorCode.UNSUPPORTED_VERSION
 
-    def __init__(self, peer: str, api_name: str, wanted: str, offered: str) -> None:
+    def __init__(self, peer: str, api_name: str, reason: str) -> None:
         self.peer = peer
         self.api_name = api_name
-        super().__init__(f"{peer} offers {api_name} {offered}, and {wanted} is needed")
+        super().__init__(f"{peer} {reason}")
 
 
 class TopicNotFound(RequestFailed):

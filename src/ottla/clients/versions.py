@@ -23,11 +23,18 @@ class BrokerVersions:
         """The version to use, or BrokerTooOld."""
         theirs = self.ranges.get(api_key)
         if theirs is None:
-            raise BrokerTooOld(self.peer, api_name, _words(ours), "not at all")
+            raise self._too_old(api_name, ours, "not at all")
         highest = min(ours.last, theirs.last)
         if highest < max(ours.first, theirs.first):
-            raise BrokerTooOld(self.peer, api_name, _words(ours), f"in {_words(theirs)}")
+            raise self._too_old(api_name, ours, f"in {_words(theirs)}")
         return highest
+
+    def _too_old(self, api_name: str, ours: VersionRange, offered: str) -> BrokerTooOld:
+        if self.is_assumed:
+            offered = "does not say what it offers: it expects TLS, or is older than Kafka 0.10"
+        else:
+            offered = f"offers {api_name} {offered}, and {_words(ours)} would be needed"
+        return BrokerTooOld(self.peer, api_name, offered)
 
     def offers(self, api_key: int) -> bool:
         """Whether the broker has the API in any version."""

@@ -1,0 +1,113 @@
+"""`ottla serve`: run a broker until it is told to stop."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+import click
+
+from ottla import __version__
+from ottla.cli.complaint import say_error
+from ottla.cli.exit_code import ExitCode
+from ottla.cli.output import note
+from ottla.clients.address import parse_address
+from ottla.settings.broker import BrokerSettings, broker_declarations
+from ottla.settings.sources import from_pairs, read_file
+from ottla.settings.unused import warnings
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class Reachable(Protocol):
+    """An address that prints as HOST:PORT."""
+
+    def __str__(self) -> str: ...
+
+
+@click.command()
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Where clients connect; port 0 is any free one.  [default: 127.0.0.1:9092]",
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The directory that holds the data.  [default: ottla-data]",
+)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Settings by Kafka's names: a .properties file, or .toml.",
+)
+@click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="One setting.")
+@click.option("--advertise", metavar="HOST:PORT", help="The address clients are told, if another.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+def serve(
+    listen: str | None,
+    data: Path | None,
+    config: Path | None,
+    pairs: tuple[str, ...],
+    advertise: str | None,
+    log_level: str,
+) -> int:
+    """Run a broker that every Kafka client can use. Ctrl-C or SIGTERM stops it.
+
+    \b
+    ottla serve --listen 127.0.0.1:9092 --data ./data
+    ottla serve --listen 0.0.0.0:9092 --advertise broker.example.com:9092 --data /var/lib/ottla
+    ottla serve --config server.properties --set log.retention.hours=24
+    """
+    texts = gather_settings(listen, data, config, pairs, advertise)
+    settings = BrokerSettings.from_texts(texts)
+    logging.basicConfig(level=log_level.upper(), format=LOG_FORMAT, stream=sys.stderr)
+    for warning in warnings(texts, broker_declarations()):
+        note(f"note: {warning}")
+    return _run(texts, settings)
+
+
+def gather_settings(
+    listen: str | None,
+    data: Path | None,
+    config: Path | None,
+    pairs: tuple[str, ...],
+    advertise: str | None,
+) -> dict[str, str]:
+    """All settings given, by name: the file's, then --set, then the options that have own names."""
+    texts = read_file(config) if config is not None else {}
+    texts.update(from_pairs(pairs))
+    if listen is not None or "listeners" not in texts:
+        texts["listeners"] = f"PLAINTEXT://{parse_address(listen or '127.0.0.1:9092')}"
+    if advertise is not None:
+        texts["advertised.listeners"] = f"PLAINTEXT://{parse_address(advertise)}"
+    if data is not None:
+        texts["log.dirs"] = str(data)
+    return texts
+
+
+def _run(texts: Mapping[str, str], settings: BrokerSettings) -> int:
+    from ottla.broker.app import serve as run_broker
+
+    data = ", ".join(settings.data_directories())
+
+    def ready(address: Reachable) -> None:
+        click.echo(f"Ottla {__version__} ready on {address}, data in {data}")
+        sys.stdout.flush()
+
+    try:
+        run_broker(settings, ready=ready)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        say_error(
+            f"another program listens on {texts['listeners'].rpartition('/')[2]} already.",
+            "stop it, or choose another port with --listen HOST:PORT",
+        )
+        return ExitCode.FAILED
+    return ExitCode.OK
