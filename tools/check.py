@@ -22,6 +22,7 @@ from pathlib import Path
 
 import environment
 
+SCRIPTS = ("tools", "bench")
 FOLDERS = ("src", "tests", "tools", "bench", "examples")
 TEST_PROCESSES = "2"
 
@@ -38,7 +39,8 @@ class Step:
 STEPS = (
     Step("format", "ruff format", lambda python: _ruff(python, "format", "--check")),
     Step("lint", "ruff check", lambda python: _ruff(python, "check")),
-    Step("types", "mypy --strict on the package", lambda python: [str(python), "-m", "mypy"]),
+    Step("types", "mypy --strict on the package", lambda python: _mypy(python)),
+    Step("scripts", "mypy --strict on tools and bench", lambda python: _mypy(python, *SCRIPTS)),
     Step("layers", "import-linter", lambda python: [environment.script_of(python, "lint-imports")]),
     Step("tidy", "house rules", lambda python: [str(python), "tools/tidy.py"]),
 )
@@ -97,6 +99,10 @@ def _step_names(text: str) -> set[str]:
 def _ruff(python: Path, *command: str) -> list[str]:
     folders = [folder for folder in FOLDERS if any((environment.ROOT / folder).rglob("*.py"))]
     return [environment.script_of(python, "ruff"), *command, *folders]
+
+
+def _mypy(python: Path, *paths: str) -> list[str]:
+    return [str(python), "-m", "mypy", "--strict", *paths]
 
 
 def _run(step: Step, python: Path) -> str:
