@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final
 
 from ottla.cluster import layout
@@ -24,7 +23,6 @@ INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 )
 NO_BROKER: Final = BrokerId(NO_LEADER)
-_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class TopicImage:
     name: str
     id: TopicId
     partitions: tuple[PartitionImage, ...]
-    configs: Mapping[str, str] = _NOTHING
+    configs: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
     config_version: int = NO_NODE_VERSION
 
@@ -76,7 +74,7 @@ class BrokerImage:
 class ConfigImage:
     """The settings changed at run time for one broker, or for all of them."""
 
-    configs: Mapping[str, str] = _NOTHING
+    configs: Mapping[str, str] = field(default_factory=dict)
     version: int = NO_NODE_VERSION
 
 

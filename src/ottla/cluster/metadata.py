@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class ClusterMetadata:
-    """The cluster as this broker knows it. Readers take `image` and keep it as long as they like."""
+    """The cluster as this broker knows it. Readers take `image` and keep it for one answer."""
 
     def __init__(self, store: MetadataStore, image: ClusterImage) -> None:
         self.store = store
@@ -62,17 +62,31 @@ class ClusterMetadata:
     async def register(self, broker_id: BrokerId, broker: layout.BrokerNode) -> BrokerImage:
         """Make this broker known for as long as the session lives."""
         path = layout.broker_path(broker_id)
-        await self.store.multi([Create(path, layout.encode(broker), is_ephemeral=True)])
-        node = await self.store.get(path)
-        if node is None:
-            raise StoreFailed(f"the registration at {path} was lost as soon as it was made")
-        registered = BrokerImage(broker_id, broker.endpoints, broker.rack, node.czxid)
-        brokers = {**self.image.brokers, broker_id: registered}
-        self.image = replace(self.image, brokers=brokers)
+        async with self._turn:
+            await self.store.multi([Create(path, layout.encode(broker), is_ephemeral=True)])
+            node = await self.store.get(path)
+            if node is None:
+                raise StoreFailed(f"the registration at {path} was lost as soon as it was made")
+            registered = BrokerImage(broker_id, broker.endpoints, broker.rack, node.czxid)
+            brokers = {**self.image.brokers, broker_id: registered}
+            self.image = replace(self.image, brokers=brokers)
         return registered
 
     async def become_controller(self, broker_id: BrokerId, now_ms: int) -> int:
         """Take the decisions of this cluster over, in a new controller epoch; the epoch."""
+        async with self._turn:
+            return await self._become_controller(broker_id, now_ms)
+
+    async def change(self, decide: Callable[[Draft], T]) -> T:
+        """Let `decide` change a draft of the picture, commit it and publish it; what it returned.
+
+        `decide` may run again on a newer picture, if somebody else has changed the tree; what it
+        raises changes nothing. A caller that is cancelled leaves a change that has begun to finish,
+        so that the picture cannot fall behind the store.
+        """
+        return await asyncio.shield(asyncio.ensure_future(self._change(decide)))
+
+    async def _become_controller(self, broker_id: BrokerId, now_ms: int) -> int:
         node = await self.store.get(layout.CONTROLLER_EPOCH)
         if node is None:
             raise StoreFailed(f"there is no {layout.CONTROLLER_EPOCH} in the metadata")
@@ -89,15 +103,6 @@ class ClusterMetadata:
         self.image = replace(self.image, controller_id=broker_id, controller_epoch=epoch)
         return epoch
 
-    async def change(self, decide: Callable[[Draft], T]) -> T:
-        """Let `decide` change a draft of the picture, commit it and publish it; what it returned.
-
-        `decide` may run again on a newer picture, if somebody else has changed the tree; what it
-        raises changes nothing. A caller that is cancelled leaves a change that has begun to finish,
-        so that the picture cannot fall behind the store.
-        """
-        return await asyncio.shield(asyncio.ensure_future(self._change(decide)))
-
     async def _change(self, decide: Callable[[Draft], T]) -> T:
         async with self._turn:
             for _ in range(CHANGE_ATTEMPTS_MAX - 1):
@@ -112,8 +117,7 @@ class ClusterMetadata:
         result = decide(draft)
         if draft.operations:
             await self.store.multi([*self._guard(), *draft.operations])
-            # Registrations may have come in meanwhile; a draft does not change them.
-            self.image = replace(draft.image(), brokers=self.image.brokers)
+            self.image = draft.image()
         return result
 
     def _guard(self) -> list[Operation]:

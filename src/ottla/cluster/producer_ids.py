@@ -43,7 +43,7 @@ def next_block(node: Node | None, broker_id: BrokerId) -> tuple[range, Operation
 
 
 class ProducerIds:
-    """Gives out producer ids from this broker's block, and claims a new block when it is used up."""
+    """Gives out producer ids from this broker's block; a used-up block is followed by a new one."""
 
     def __init__(self, store: MetadataStore, broker_id: BrokerId) -> None:
         self._store = store

@@ -136,7 +136,7 @@ class SqliteTree:
             )
         verdict = execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
-            raise self._damaged(verdict)
+            raise self._damaged(verdict.splitlines()[-1])
         with self._transaction():
             self._end_ephemeral_nodes()
 
