@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -20,14 +20,14 @@ from ottla.settings.broker import BrokerSettings, broker_declarations
 from ottla.settings.sources import from_pairs, read_file
 from ottla.settings.unused import warnings
 
+if TYPE_CHECKING:
+    from ottla.broker.app import Broker
+
+if TYPE_CHECKING:
+    from ottla.broker.app import Broker
+
 LEVELS: Final = ("debug", "info", "warning", "error")
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-
-
-class Reachable(Protocol):
-    """An address that prints as HOST:PORT."""
-
-    def __str__(self) -> str: ...
 
 
 @click.command()
@@ -69,7 +69,7 @@ def serve(
     logging.basicConfig(level=log_level.upper(), format=LOG_FORMAT, stream=sys.stderr)
     for warning in warnings(texts, broker_declarations()):
         note(f"note: {warning}")
-    return _run(texts, settings)
+    return _run(texts, ", ".join(settings.data_directories()))
 
 
 def gather_settings(
@@ -91,17 +91,15 @@ def gather_settings(
     return texts
 
 
-def _run(texts: Mapping[str, str], settings: BrokerSettings) -> int:
+def _run(texts: Mapping[str, str], data: str) -> int:
     from ottla.broker.app import serve as run_broker
 
-    data = ", ".join(settings.data_directories())
-
-    def ready(address: Reachable) -> None:
-        click.echo(f"Ottla {__version__} ready on {address}, data in {data}")
+    def ready(broker: Broker) -> None:
+        click.echo(f"Ottla {__version__} ready on {broker.address}, data in {data}")
         sys.stdout.flush()
 
     try:
-        run_broker(settings, ready=ready)
+        run_broker(texts, ready=ready)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise

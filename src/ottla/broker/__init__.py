@@ -1,0 +1,1 @@
+"""The broker: partitions, handlers and the wiring between the wire and the log."""

@@ -1,0 +1,260 @@
+"""The broker put together. Only here everything is seen; each part is handed what it needs."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import logging
+import resource
+import signal
+import socket
+import sys
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from ottla.broker.cluster_view import ClusterView
+from ottla.broker.controller import Controller
+from ottla.broker.dispatch import Dispatch, Interception
+from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.flusher import Flusher
+from ottla.broker.handlers.alter_configs import AlterConfigsHandler
+from ottla.broker.handlers.api_versions import ApiVersionsHandler
+from ottla.broker.handlers.create_partitions import CreatePartitionsHandler
+from ottla.broker.handlers.create_topics import CreateTopicsHandler
+from ottla.broker.handlers.delete_records import DeleteRecordsHandler
+from ottla.broker.handlers.delete_topics import DeleteTopicsHandler
+from ottla.broker.handlers.describe_cluster import DescribeClusterHandler
+from ottla.broker.handlers.describe_configs import DescribeConfigsHandler
+from ottla.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
+from ottla.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
+from ottla.broker.handlers.fetch import FetchHandler
+from ottla.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
+from ottla.broker.handlers.init_producer_id import InitProducerIdHandler
+from ottla.broker.handlers.list_offsets import ListOffsetsHandler
+from ottla.broker.handlers.metadata import MetadataHandler
+from ottla.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
+from ottla.broker.handlers.produce import ProduceHandler
+from ottla.broker.partitions import Partitions
+from ottla.broker.replicas import Replicas
+from ottla.broker.request import Handler
+from ottla.broker.system_clock import SystemClock
+from ottla.cluster.changes import change_leader
+from ottla.cluster.embedded import EmbeddedStore
+from ottla.cluster.image import Draft
+from ottla.cluster.layout import BrokerNode
+from ottla.cluster.metadata import ClusterMetadata
+from ottla.cluster.producer_ids import ProducerIds
+from ottla.errors import ConfigError
+from ottla.model.clock import Clock
+from ottla.model.ids import BrokerId
+from ottla.net.listener import Address, Listener, ListenerLimits
+from ottla.net.server_connection import ConnectionLimits
+from ottla.protocol.api import ApiKey
+from ottla.settings.broker import BrokerSettings
+from ottla.settings.describe import BrokerLayers
+from ottla.storage.directory_identity import Identity
+from ottla.storage.disk import LocalDisk
+from ottla.storage.log_directory import LogDirectory
+
+METADATA_FILE: Final = "ottla-metadata.db"
+STOP_GRACE_SECONDS: Final = 5.0
+"""How long clients may take to receive the replies they are owed when the broker stops."""
+SYNC_THREADS: Final = 1
+
+log = logging.getLogger(__name__)
+
+
+class Broker:
+    """One broker on one data directory."""
+
+    def __init__(
+        self, layers: BrokerLayers, clock: Clock, *, interception: Interception | None = None
+    ) -> None:
+        self._static = layers.static
+        self._settings = layers.settings()
+        self._clock = clock
+        self._interception = interception
+        self._executor = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="ottla-disk")
+        self.partitions = Partitions()
+
+    @property
+    def address(self) -> Address:
+        """Where clients connect."""
+        return self._listener.address
+
+    @property
+    def data_directory(self) -> Path:
+        return Path(self._directory.root)
+
+    async def start(self) -> Address:
+        """Opens the data and then the port; returns the address once clients can connect."""
+        settings = self._settings
+        root = _only_directory(settings)
+        self._directory = LogDirectory.open(LocalDisk(), root, self._clock)
+        try:
+            self._store = await EmbeddedStore.open(Path(root) / METADATA_FILE)
+            await self._join_cluster(settings)
+            await self._open_logs()
+            dispatch = Dispatch(
+                self._handlers(settings), settings.socket_request_max_bytes, self._interception
+            )
+            await self._listen(settings, dispatch)
+        except BaseException:
+            self._directory.abandon()
+            raise
+        return self.address
+
+    async def stop(self) -> None:
+        """Answers what is owed, makes everything durable and lets go of the directory."""
+        await self._listener.close(STOP_GRACE_SECONDS)
+        await self._flusher.wait_idle()
+        for partition in self.partitions:
+            partition.close()
+        self._directory.close(
+            on_failure=lambda partition, error: log.error("closing %s failed: %s", partition, error)
+        )
+        await self._store.close()
+        self._executor.shutdown()
+
+    async def _join_cluster(self, settings: BrokerSettings) -> None:
+        broker_id = BrokerId(settings.node_id)
+        known = self._directory.identity
+        cluster_id = known.cluster_id if known is not None else _new_cluster_id()
+        self._metadata = await ClusterMetadata.open(self._store, cluster_id=cluster_id)
+        self._directory.claim(Identity(broker_id, self._metadata.image.cluster_id))
+        endpoints = tuple(str(endpoint) for endpoint in settings.advertised_endpoints())
+        await self._metadata.register(
+            broker_id,
+            BrokerNode(
+                host=settings.endpoints()[0].host,
+                port=settings.endpoints()[0].port,
+                endpoints=endpoints,
+                listener_security_protocol_map={"PLAINTEXT": "PLAINTEXT"},
+                rack=settings.broker_rack,
+                timestamp=str(self._clock.now_ms()),
+            ),
+        )
+        await self._metadata.become_controller(broker_id, self._clock.now_ms())
+        self._view = ClusterView(self._metadata, broker_id, self._static)
+
+    async def _open_logs(self) -> None:
+        self._flusher = Flusher(self._executor)
+        self._replicas = Replicas(self.partitions, self._directory, self._view, self._flusher)
+        self._replicas.delete_strays()
+        if not self._directory.was_closed_cleanly:
+            # What was not synced may be gone. A new epoch lets readers who saw it notice.
+            await self._metadata.change(_lead_anew)
+        await self._replicas.create(self._view.image.topics.values())
+
+    def _handlers(self, settings: BrokerSettings) -> dict[ApiKey, Handler]:
+        partitions, view = self.partitions, self._view
+        controller = Controller(self._metadata, view, self._replicas)
+        sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
+        handlers: dict[ApiKey, Handler] = {
+            ApiKey.PRODUCE: ProduceHandler(partitions),
+            ApiKey.FETCH: FetchHandler(partitions, sessions, self._clock, settings.fetch_max_bytes),
+            ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions),
+            ApiKey.METADATA: MetadataHandler(
+                view, controller, may_create=settings.auto_create_topics_enable
+            ),
+            ApiKey.CREATE_TOPICS: CreateTopicsHandler(controller, view),
+            ApiKey.DELETE_TOPICS: DeleteTopicsHandler(
+                controller, view, is_enabled=settings.delete_topic_enable
+            ),
+            ApiKey.DELETE_RECORDS: DeleteRecordsHandler(partitions),
+            ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(
+                ProducerIds(self._store, view.broker_id)
+            ),
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochHandler(partitions),
+            ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(view),
+            ApiKey.ALTER_CONFIGS: AlterConfigsHandler(controller),
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsHandler(controller),
+            ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsHandler(partitions, self.data_directory),
+            ApiKey.CREATE_PARTITIONS: CreatePartitionsHandler(controller),
+            ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(view),
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsHandler(
+                view, settings.max_request_partition_size_limit
+            ),
+        }
+        handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler([*handlers, ApiKey.API_VERSIONS])
+        return handlers
+
+    async def _listen(self, settings: BrokerSettings, dispatch: Dispatch) -> None:
+        endpoint = settings.endpoints()[0]
+        idle_ms = settings.connections_max_idle_ms
+        limits = ListenerLimits(
+            ConnectionLimits(settings.socket_request_max_bytes, settings.queued_max_requests),
+            settings.max_connections,
+            settings.max_connections_per_ip,
+            idle_ms if idle_ms >= 0 else sys.maxsize,
+        )
+        self._listener = Listener(Address(endpoint.host, endpoint.port), dispatch, limits)
+        try:
+            bound = await self._listener.open()
+        except (OSError, socket.gaierror) as error:
+            raise ConfigError(
+                "listeners",
+                f"{endpoint} cannot be opened: {error.strerror or error}",
+                "choose another address or port, or stop the program that uses it",
+            ) from error
+        advertised = settings.advertised_endpoints()[0]
+        host = "" if advertised.host in ("0.0.0.0", "::") else advertised.host
+        self._view.advertised = Address(host, advertised.port or bound.port)
+
+
+def serve(texts: Mapping[str, str], *, ready: Callable[[Broker], None]) -> None:
+    """Runs a broker with the settings of `texts` until SIGTERM or SIGINT; `ready` is told once."""
+    layers = BrokerLayers(static=texts)
+    layers.settings()
+    _raise_descriptor_limit()
+    asyncio.run(_serve(layers, ready))
+
+
+async def _serve(layers: BrokerLayers, ready: Callable[[Broker], None]) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    broker = Broker(layers, SystemClock())
+    await broker.start()
+    # What is there now stays: the collector need not look at it ever again.
+    gc.collect()
+    gc.freeze()
+    ready(broker)
+    await stopped.wait()
+    log.info("stopping")
+    await broker.stop()
+
+
+def _lead_anew(draft: Draft) -> None:
+    """Every partition with a leader gets a new leader epoch, as after any election."""
+    for topic in tuple(draft.topics.values()):
+        for partition in topic.partitions:
+            if partition.has_leader:
+                change_leader(
+                    draft, topic.name, partition.index, leader=partition.leader, isr=partition.isr
+                )
+
+
+def _only_directory(settings: BrokerSettings) -> str:
+    directories = settings.data_directories()
+    if len(directories) != 1:
+        raise ConfigError(
+            "log.dirs", f"{len(directories)} directories are named", "name exactly one"
+        )
+    return directories[0]
+
+
+def _new_cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def _raise_descriptor_limit() -> None:
+    """Connections and segment files need descriptors: take as many as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

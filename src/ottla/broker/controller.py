@@ -1,0 +1,202 @@
+"""Carries out changes of the cluster: decided purely, stored, then made true on this broker.
+
+Invariants:
+1. One change at a time; each is decided on the image the one before left.
+2. A change that was stored is applied, even if the client that asked for it is gone by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from ottla.broker.cluster_view import ClusterView
+from ottla.broker.replicas import Replicas
+from ottla.broker.resources import ResourceType, broker_entity
+from ottla.broker.unique_ids import new_topic_id, new_turn
+from ottla.cluster.changes import (
+    NewTopic,
+    add_partitions,
+    check_topic_name,
+    create_topic,
+    delete_topic,
+)
+from ottla.cluster.config_changes import (
+    Alteration,
+    alter_broker_config,
+    alter_topic_config,
+    replace_broker_config,
+    replace_topic_config,
+)
+from ottla.cluster.image import Draft, TopicImage
+from ottla.cluster.metadata import ClusterMetadata
+from ottla.errors import OttlaError, TopicExists
+
+T = TypeVar("T")
+
+
+class Controller:
+    """The only writer of the cluster's metadata."""
+
+    def __init__(self, metadata: ClusterMetadata, view: ClusterView, replicas: Replicas) -> None:
+        self._metadata = metadata
+        self._view = view
+        self._replicas = replicas
+        self._one_at_a_time = asyncio.Lock()
+        self._running: set[asyncio.Task[object]] = set()
+
+    async def create_topics(
+        self, wishes: Sequence[NewTopic], *, validate_only: bool
+    ) -> list[TopicImage | OttlaError]:
+        """Creates what can be created; for each wish the topic, or why not."""
+        return await self._exclusively(lambda: self._create_topics(wishes, validate_only))
+
+    async def create_missing_topics(self, names: Sequence[str]) -> dict[str, OttlaError]:
+        """Creates topics that clients merely spoke of, with default settings; says what failed."""
+        wishes = [NewTopic(name) for name in dict.fromkeys(names)]
+        outcomes = await self.create_topics(wishes, validate_only=False)
+        return {
+            wish.name: outcome
+            for wish, outcome in zip(wishes, outcomes, strict=True)
+            if isinstance(outcome, OttlaError) and not isinstance(outcome, TopicExists)
+        }
+
+    async def delete_topics(self, names: Sequence[str]) -> dict[str, OttlaError]:
+        """Deletes topics; says which could not be deleted, and why."""
+        return await self._exclusively(lambda: self._delete_topics(names))
+
+    async def add_partitions(
+        self,
+        topic: str,
+        partition_count: int,
+        assignments: Sequence[Sequence[int]] | None,
+        *,
+        validate_only: bool,
+    ) -> None:
+        """Lets a topic grow."""
+
+        def decide(draft: Draft) -> TopicImage:
+            grown = add_partitions(
+                draft, topic, partition_count, assignments=assignments, turn=new_turn()
+            )
+            if validate_only:
+                draft.operations.clear()
+            return grown
+
+        async def grow() -> None:
+            grown = await self._metadata.change(decide)
+            if not validate_only:
+                await self._replicas.create([grown])
+
+        await self._exclusively(grow)
+
+    async def replace_configs(
+        self, kind: ResourceType, name: str, texts: dict[str, str], *, validate_only: bool
+    ) -> None:
+        """Lets a topic or broker have just these settings of its own."""
+
+        def change(draft: Draft) -> None:
+            if kind is ResourceType.TOPIC:
+                replace_topic_config(draft, name, texts, self._view.settings)
+            else:
+                replace_broker_config(draft, broker_entity(name, self._view.broker_id), texts)
+
+        await self._exclusively(lambda: self._configure(kind, name, change, validate_only))
+
+    async def alter_configs(
+        self,
+        kind: ResourceType,
+        name: str,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool,
+    ) -> None:
+        """Changes single settings of a topic or broker."""
+
+        def change(draft: Draft) -> None:
+            if kind is ResourceType.TOPIC:
+                alter_topic_config(draft, name, alterations, self._view.settings)
+            else:
+                alter_broker_config(draft, broker_entity(name, self._view.broker_id), alterations)
+
+        await self._exclusively(lambda: self._configure(kind, name, change, validate_only))
+
+    def objection_to_name(self, name: str) -> OttlaError | None:
+        """Why a topic cannot have this name, or None."""
+        try:
+            check_topic_name(name)
+        except OttlaError as error:
+            return error
+        return None
+
+    # --- one change ---
+
+    async def _create_topics(
+        self, wishes: Sequence[NewTopic], validate_only: bool
+    ) -> list[TopicImage | OttlaError]:
+        def decide(draft: Draft) -> list[TopicImage | OttlaError]:
+            outcomes = [self._created(draft, wish) for wish in wishes]
+            if validate_only:
+                draft.operations.clear()
+            return outcomes
+
+        outcomes = await self._metadata.change(decide)
+        if not validate_only:
+            await self._replicas.create(
+                outcome for outcome in outcomes if isinstance(outcome, TopicImage)
+            )
+        return outcomes
+
+    def _created(self, draft: Draft, wish: NewTopic) -> TopicImage | OttlaError:
+        settings = self._view.settings
+        try:
+            return create_topic(
+                draft, wish, topic_id=new_topic_id(), turn=new_turn(), settings=settings
+            )
+        except OttlaError as error:
+            return error
+
+    async def _delete_topics(self, names: Sequence[str]) -> dict[str, OttlaError]:
+        failed: dict[str, OttlaError] = {}
+
+        def decide(draft: Draft) -> list[TopicImage]:
+            failed.clear()
+            deleted = []
+            for name in names:
+                try:
+                    deleted.append(delete_topic(draft, name))
+                except OttlaError as error:
+                    failed[name] = error
+            return deleted
+
+        await self._replicas.delete(await self._metadata.change(decide))
+        return failed
+
+    async def _configure(
+        self, kind: ResourceType, name: str, change: Callable[[Draft], None], validate_only: bool
+    ) -> None:
+        def decide(draft: Draft) -> None:
+            change(draft)
+            if validate_only:
+                draft.operations.clear()
+
+        await self._metadata.change(decide)
+        topics = self._view.image.topics
+        if kind is ResourceType.TOPIC:
+            self._replicas.configure([topics[name]])
+        else:
+            self._view.configured()
+            self._replicas.configure(topics.values())
+
+    async def _exclusively(self, change: Callable[[], Awaitable[T]]) -> T:
+        """Runs a change to its end, whatever becomes of the caller."""
+
+        async def run() -> T:
+            async with self._one_at_a_time:
+                return await change()
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)

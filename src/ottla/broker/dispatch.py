@@ -1,0 +1,183 @@
+"""From a frame to the handler of its API and back to a reply. The one place where an exception
+becomes an error code on the wire.
+
+Invariants:
+1. A handler runs on the caller's stack until it first waits, so requests of one connection take
+   effect in the order in which they came.
+2. Bytes that are not a request of a known API and version close the connection: there is no
+   telling what an answer would have to look like. ApiVersions alone answers any version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import types
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol
+
+from ottla.broker.request import Handler, RequestContext
+from ottla.errors import (
+    ErrorCode,
+    FrameTooLarge,
+    OttlaError,
+    ProtocolError,
+    UnknownApi,
+    UnsupportedVersion,
+)
+from ottla.net.server_connection import Peer
+from ottla.protocol.api import APIS, ApiKey, api_of
+from ottla.protocol.codec import Decoder, decoder
+from ottla.protocol.frames import EncodedResponse, decode_request_header, encode_response
+from ottla.protocol.message import Message
+
+REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024
+"""The limit for requests that carry no records: what they say is small, and decoding multiplies."""
+
+log = logging.getLogger(__name__)
+
+
+class Interception(Protocol):
+    """What is done to a request before its handler sees it; tests use it to make trouble."""
+
+    async def before(self, api: ApiKey, context: RequestContext) -> ErrorCode | None:
+        """Waits, raises ProtocolError to cut the client off, or says the code to refuse with."""
+        ...
+
+    def concerns(self, api: ApiKey) -> bool:
+        """Whether the next request of this API is to be intercepted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """All that is known of one version of one API."""
+
+    key: ApiKey
+    version: int
+    frame_bytes_max: int
+    decode: Decoder[Message]
+    encode: Callable[[int, Message], EncodedResponse]
+    handler: Handler
+
+
+class Dispatch:
+    """Answers frames."""
+
+    def __init__(
+        self,
+        handlers: Mapping[ApiKey, Handler],
+        frame_bytes_max: int,
+        interception: Interception | None = None,
+    ) -> None:
+        self._handlers = handlers
+        self._frame_bytes_max = frame_bytes_max
+        self._routes: dict[int, Route] = {}
+        self._interception = interception
+
+    def __call__(
+        self, frame: memoryview, peer: Peer
+    ) -> EncodedResponse | asyncio.Future[EncodedResponse | None] | None:
+        header, body = decode_request_header(frame)
+        version, correlation_id = header.api_version, header.correlation_id
+        route = self._routes.get(header.api_key << 16 | version)
+        if route is None:
+            route = self._route(header.api_key, version)
+            if route is None:
+                return self._answer_unknown_api_versions(correlation_id)
+        if len(frame) > route.frame_bytes_max:
+            raise FrameTooLarge(len(frame), route.frame_bytes_max)
+        request = route.decode(frame, body)
+        context = RequestContext(version, header.client_id, peer)
+        interception = self._interception
+        if interception is not None and interception.concerns(route.key):
+            running = self._intercepted(route, request, context, interception)
+        else:
+            running = route.handler.handle(request, context)
+        try:
+            awaited = running.send(None)
+        except StopIteration as finished:
+            response = finished.value
+            return None if response is None else route.encode(correlation_id, response)
+        except Exception as error:
+            return self._refused(route, correlation_id, request, error)
+        return asyncio.get_running_loop().create_task(
+            self._finish(route, correlation_id, request, _resumed(running, awaited))
+        )
+
+    async def _finish(
+        self, route: Route, correlation_id: int, request: Message, running: Any
+    ) -> EncodedResponse | None:
+        try:
+            response = await running
+        except Exception as error:
+            return self._refused(route, correlation_id, request, error)
+        return None if response is None else route.encode(correlation_id, response)
+
+    async def _intercepted(
+        self, route: Route, request: Message, context: RequestContext, interception: Interception
+    ) -> Message | None:
+        code = await interception.before(route.key, context)
+        if code is not None:
+            return route.handler.refuse(request, code)
+        return await route.handler.handle(request, context)
+
+    def _refused(
+        self, route: Route, correlation_id: int, request: Message, error: Exception
+    ) -> EncodedResponse:
+        if isinstance(error, ProtocolError):
+            raise error
+        if isinstance(error, OttlaError):
+            code = error.code
+        else:
+            log.error("answering %s v%d failed", route.key.name, route.version, exc_info=error)
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+        return route.encode(correlation_id, route.handler.refuse(request, code))
+
+    def _route(self, api_key: int, version: int) -> Route | None:
+        """Compiles a route; None for a version of ApiVersions that nobody knows."""
+        api = api_of(api_key)
+        handler = self._handlers.get(api.key)
+        if handler is None:
+            raise UnknownApi(api_key)
+        if version not in api.versions:
+            if api.key is ApiKey.API_VERSIONS:
+                return None
+            raise UnsupportedVersion(api.name, version)
+        carries_records = api.key is ApiKey.PRODUCE
+        route = Route(
+            api.key,
+            version,
+            self._frame_bytes_max if carries_records else REQUEST_BYTES_MAX,
+            decoder(api.request, version),
+            partial(encode_response, api, version),
+            handler,
+        )
+        self._routes[api_key << 16 | version] = route
+        return route
+
+    def _answer_unknown_api_versions(self, correlation_id: int) -> EncodedResponse:
+        handler = self._handlers[ApiKey.API_VERSIONS]
+        api = APIS[ApiKey.API_VERSIONS]
+        response = handler.refuse(api.request(), ErrorCode.UNSUPPORTED_VERSION)
+        return encode_response(api, 0, correlation_id, response)
+
+
+@types.coroutine
+def _resumed(
+    running: Coroutine[Any, Any, Message | None], awaited: Any
+) -> Generator[Any, Any, Message | None]:
+    """Goes on with a coroutine that was begun outside of any task and now waits for `awaited`."""
+    try:
+        while True:
+            try:
+                sent = yield awaited
+            except BaseException as error:
+                awaited = running.throw(error)
+            else:
+                awaited = running.send(sent)
+    except StopIteration as finished:
+        response: Message | None = finished.value
+        return response

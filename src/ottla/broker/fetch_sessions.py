@@ -1,0 +1,198 @@
+"""Fetch sessions: a client names its partitions once and then only what changed (KIP-227).
+
+Does not know logs. Invariants:
+1. A session's epoch in a request is exactly the one the broker expects next, or nothing is read.
+2. A session speaks of topics either by name or by id, never both.
+3. There are at most `slots` sessions; a new one takes the place of one idle for long, else none.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.errors import ErrorCode, RequestFailed
+from ottla.protocol.messages.fetch import FetchRequest, PartitionData
+
+NO_SESSION: Final = 0
+FINAL_EPOCH: Final = -1
+INITIAL_EPOCH: Final = 0
+EPOCH_MAX: Final = 2**31 - 1
+EVICT_IDLE_MS: Final = 120_000
+
+TopicKey = str | bytes
+"""A topic's name, or its id where the request's version has ids."""
+
+
+@dataclass(slots=True)
+class FetchTarget:
+    """One partition a client reads: where from, and what it was told of it last."""
+
+    topic: TopicKey
+    partition: int
+    fetch_offset: int
+    bytes_max: int
+    current_leader_epoch: int = -1
+    last_fetched_epoch: int = -1
+    told_high_watermark: int = -1
+    told_last_stable_offset: int = -1
+    told_start_offset: int = -1
+
+    @property
+    def key(self) -> tuple[TopicKey, int]:
+        return (self.topic, self.partition)
+
+    def is_news(self, data: PartitionData) -> bool:
+        """Whether the client does not know this yet; it will, after this."""
+        is_news = bool(
+            data.records
+            or data.error_code
+            or data.diverging_epoch is not None
+            or data.preferred_read_replica != -1
+            or data.high_watermark != self.told_high_watermark
+            or data.last_stable_offset != self.told_last_stable_offset
+            or data.log_start_offset != self.told_start_offset
+        )
+        self.told_high_watermark = data.high_watermark
+        self.told_last_stable_offset = data.last_stable_offset
+        self.told_start_offset = data.log_start_offset
+        return is_news
+
+
+class FetchSession:
+    """The partitions of one client, in the order in which they are read next."""
+
+    __slots__ = ("_targets", "epoch", "id", "last_used_ms", "uses_topic_ids")
+
+    def __init__(self, session_id: int, targets: Iterable[FetchTarget], uses_ids: bool) -> None:
+        self.id = session_id
+        self.epoch = 1
+        self.uses_topic_ids = uses_ids
+        self.last_used_ms = 0
+        self._targets = OrderedDict((target.key, target) for target in targets)
+
+    def __len__(self) -> int:
+        return len(self._targets)
+
+    def __iter__(self) -> Iterator[FetchTarget]:
+        return iter(tuple(self._targets.values()))
+
+    def update(self, changed: Iterable[FetchTarget], gone: Iterable[tuple[TopicKey, int]]) -> None:
+        """Takes over what an incremental request says."""
+        for target in changed:
+            known = self._targets.get(target.key)
+            if known is None:
+                self._targets[target.key] = target
+                continue
+            known.fetch_offset = target.fetch_offset
+            known.bytes_max = target.bytes_max
+            known.current_leader_epoch = target.current_leader_epoch
+            known.last_fetched_epoch = target.last_fetched_epoch
+        for key in gone:
+            self._targets.pop(key, None)
+
+    def served(self, target: FetchTarget) -> None:
+        """A partition that gave records goes to the end, so that all get their turn."""
+        if target.key in self._targets:
+            self._targets.move_to_end(target.key)
+
+    def expect_next(self) -> None:
+        """The next request of the session carries the next epoch."""
+        self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """What one request reads: the whole list it gave, or its session's."""
+
+    targets: tuple[FetchTarget, ...]
+    session: FetchSession | None
+    is_incremental: bool
+
+    @property
+    def session_id(self) -> int:
+        return self.session.id if self.session is not None else NO_SESSION
+
+
+class FetchSessions:
+    """All sessions of this broker."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._last_id = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, request: FetchRequest, *, uses_ids: bool, now_ms: int) -> Fetch:
+        """Finds, creates or ends the session a request speaks of."""
+        if request.session_epoch == FINAL_EPOCH:
+            self._sessions.pop(request.session_id, None)
+            return Fetch(tuple(_targets(request, uses_ids)), None, False)
+        if request.session_epoch == INITIAL_EPOCH:
+            self._sessions.pop(request.session_id, None)
+            targets = tuple(_targets(request, uses_ids))
+            return Fetch(targets, self._create(targets, uses_ids, now_ms), False)
+        session = self._next_of(request, uses_ids)
+        session.last_used_ms = now_ms
+        self._sessions.move_to_end(session.id)
+        session.update(_targets(request, uses_ids), _forgotten(request, uses_ids))
+        session.expect_next()
+        return Fetch(tuple(session), session, True)
+
+    def _next_of(self, request: FetchRequest, uses_ids: bool) -> FetchSession:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise RequestFailed(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.uses_topic_ids != uses_ids:
+            raise RequestFailed(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        if session.epoch != request.session_epoch:
+            raise RequestFailed(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        return session
+
+    def _create(
+        self, targets: tuple[FetchTarget, ...], uses_ids: bool, now_ms: int
+    ) -> FetchSession | None:
+        if not targets or not self._make_room(now_ms):
+            return None
+        self._last_id = 1 if self._last_id == EPOCH_MAX else self._last_id + 1
+        while self._last_id in self._sessions:
+            self._last_id += 1
+        session = FetchSession(self._last_id, targets, uses_ids)
+        session.last_used_ms = now_ms
+        self._sessions[session.id] = session
+        return session
+
+    def _make_room(self, now_ms: int) -> bool:
+        if len(self._sessions) < self._slots:
+            return True
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.last_used_ms < EVICT_IDLE_MS:
+            return False
+        del self._sessions[oldest.id]
+        return True
+
+
+def _targets(request: FetchRequest, uses_ids: bool) -> Iterator[FetchTarget]:
+    for topic in request.topics:
+        key: TopicKey = topic.topic_id if uses_ids else topic.topic
+        for wanted in topic.partitions:
+            yield FetchTarget(
+                key,
+                wanted.partition,
+                wanted.fetch_offset,
+                wanted.partition_max_bytes,
+                wanted.current_leader_epoch,
+                wanted.last_fetched_epoch,
+            )
+
+
+def _forgotten(request: FetchRequest, uses_ids: bool) -> Iterator[tuple[TopicKey, int]]:
+    for topic in request.forgotten_topics_data:
+        for partition in topic.partitions:
+            yield (topic.topic_id if uses_ids else topic.topic), partition

@@ -1,0 +1,59 @@
+"""Syncs logs to the disk in a thread, many in one go, and tells their partitions of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import Executor
+
+from ottla.broker.partition import Partition
+from ottla.errors import StorageFailed
+from ottla.storage.flush import FlushJob
+
+log = logging.getLogger(__name__)
+
+
+class Flusher:
+    """A group fsync: whatever is asked for while one round runs goes into the next."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._due: dict[Partition, None] = {}
+        self._round: asyncio.Task[None] | None = None
+
+    def add(self, partition: Partition) -> None:
+        """The partition's log is synced in the next round."""
+        self._due[partition] = None
+        if self._round is None:
+            self._round = asyncio.get_running_loop().create_task(self._run())
+
+    async def wait_idle(self) -> None:
+        """Returns when nothing is left to sync."""
+        while self._round is not None:
+            await asyncio.shield(self._round)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._due:
+                due, self._due = self._due, {}
+                jobs = [(partition, partition.log.begin_flush()) for partition in due]
+                await loop.run_in_executor(self._executor, _sync_all, [job for _, job in jobs])
+                for partition, job in jobs:
+                    self._finish(partition, job)
+        finally:
+            self._round = None
+
+    def _finish(self, partition: Partition, job: FlushJob) -> None:
+        try:
+            partition.log.finish_flush(job)
+        except StorageFailed as failure:
+            log.error("%s", failure)
+            partition.fail(failure)
+            return
+        partition.flushed()
+
+
+def _sync_all(jobs: list[FlushJob]) -> None:
+    for job in jobs:
+        job.run()

@@ -1,0 +1,1 @@
+"""One file an API: what the broker does when it is asked."""

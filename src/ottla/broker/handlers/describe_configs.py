@@ -1,0 +1,107 @@
+"""DescribeConfigs: every setting of a topic or of the broker, and where its value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ottla.broker.cluster_view import ClusterView
+from ottla.broker.request import RequestContext
+from ottla.broker.resources import ResourceType, broker_entity, resource_type
+from ottla.cluster.layout import DEFAULT_ENTITY
+from ottla.errors import ErrorCode, OttlaError, UnknownTopic
+from ottla.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from ottla.settings.describe import (
+    ConfigSource,
+    DescribedSetting,
+    describe_broker,
+    describe_topic,
+)
+
+
+class DescribeConfigsHandler:
+    """Describes settings."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+
+    async def handle(
+        self, request: DescribeConfigsRequest, _context: RequestContext
+    ) -> DescribeConfigsResponse:
+        return DescribeConfigsResponse(
+            results=[self._result(resource, request) for resource in request.resources]
+        )
+
+    def refuse(self, request: DescribeConfigsRequest, code: ErrorCode) -> DescribeConfigsResponse:
+        return DescribeConfigsResponse(
+            results=[
+                DescribeConfigsResult(
+                    code, code.sentence, resource.resource_type, resource.resource_name
+                )
+                for resource in request.resources
+            ]
+        )
+
+    def _result(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    ) -> DescribeConfigsResult:
+        try:
+            described = self._described(resource)
+        except OttlaError as error:
+            return DescribeConfigsResult(
+                error.code, str(error), resource.resource_type, resource.resource_name
+            )
+        wanted = resource.configuration_keys
+        return DescribeConfigsResult(
+            0,
+            None,
+            resource.resource_type,
+            resource.resource_name,
+            [
+                _entry(setting, request)
+                for setting in described
+                if wanted is None or setting.name in wanted
+            ],
+        )
+
+    def _described(self, resource: DescribeConfigsResource) -> Iterable[DescribedSetting]:
+        name = resource.resource_name
+        layers = self._view.layers
+        if resource_type(resource.resource_type) is ResourceType.TOPIC:
+            topic = self._view.image.topics.get(name)
+            if topic is None:
+                raise UnknownTopic(name)
+            return describe_topic(topic.configs, layers)
+        described = describe_broker(layers)
+        if broker_entity(name, self._view.broker_id) != DEFAULT_ENTITY:
+            return described
+        shared = ConfigSource.DYNAMIC_DEFAULT_BROKER
+        return [setting for setting in described if setting.source is shared]
+
+
+def _entry(
+    setting: DescribedSetting, request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    value = None if setting.is_sensitive else setting.value
+    entry = DescribeConfigsResourceResult(
+        setting.name,
+        value,
+        setting.is_read_only,
+        setting.is_default,
+        setting.source,
+        setting.is_sensitive,
+        config_type=setting.kind,
+        documentation=setting.doc if request.include_documentation else None,
+    )
+    if request.include_synonyms:
+        entry.synonyms = [
+            DescribeConfigsSynonym(synonym.name, synonym.value, synonym.source)
+            for synonym in setting.synonyms
+        ]
+    return entry

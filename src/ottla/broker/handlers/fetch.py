@@ -1,0 +1,244 @@
+"""Fetch: hand out runs of segment files, waiting a while where there is too little to hand out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.broker.fetch_sessions import Fetch, FetchSessions, FetchTarget
+from ottla.broker.partition import Partition
+from ottla.broker.partitions import Partitions
+from ottla.broker.request import RequestContext
+from ottla.broker.watch import DataWatch
+from ottla.errors import ErrorCode, OttlaError
+from ottla.model.clock import Clock
+from ottla.model.file_region import FileRegion
+from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch, Offset, TopicId
+from ottla.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from ottla.records.legacy import downconvert
+
+FIRST_VERSION_WITH_V1_MESSAGES: Final = 2
+FIRST_VERSION_WITH_SOFT_LIMIT: Final = 3
+FIRST_VERSION_WITH_BATCHES: Final = 4
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+READ_COMMITTED: Final = 1
+WAIT_MS_MAX: Final = 600_000
+"""No client is kept waiting longer, whatever it asks for."""
+
+
+@dataclass(slots=True)
+class _Round:
+    """One pass over the partitions of a request."""
+
+    data: list[tuple[FetchTarget, PartitionData]]
+    size_bytes: int
+    must_answer: bool
+
+
+class FetchHandler:
+    """Reads records."""
+
+    def __init__(
+        self, partitions: Partitions, sessions: FetchSessions, clock: Clock, bytes_max: int
+    ) -> None:
+        self._partitions = partitions
+        self._sessions = sessions
+        self._clock = clock
+        self._bytes_max = bytes_max
+
+    async def handle(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
+        uses_ids = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
+        fetch = self._sessions.begin(request, uses_ids=uses_ids, now_ms=self._clock.monotonic_ms())
+        reading = self._read_all(fetch, request, context.version)
+        if not self._is_enough(reading, request):
+            reading = await self._wait(fetch, request, context.version, reading)
+        if context.version < FIRST_VERSION_WITH_BATCHES:
+            await _convert(reading.data, context.version)
+        return _response(fetch, reading.data)
+
+    def refuse(self, request: FetchRequest, code: ErrorCode) -> FetchResponse:
+        """Session errors stand at the top; the partitions say it too, for versions without it."""
+        return FetchResponse(
+            error_code=code,
+            responses=[
+                FetchableTopicResponse(
+                    topic.topic,
+                    topic.topic_id,
+                    [_failed(wanted.partition, code) for wanted in topic.partitions],
+                )
+                for topic in request.topics
+            ],
+        )
+
+    def _is_enough(self, reading: _Round, request: FetchRequest) -> bool:
+        return (
+            reading.must_answer
+            or reading.size_bytes >= request.min_bytes
+            or request.max_wait_ms <= 0
+            or not reading.data
+        )
+
+    async def _wait(
+        self, fetch: Fetch, request: FetchRequest, version: int, reading: _Round
+    ) -> _Round:
+        """Reads again each time enough may have come, until it has or the time is over."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + min(request.max_wait_ms, WAIT_MS_MAX) / 1000
+        watched = [found for target in fetch.targets if (found := self._found(target))]
+        while not self._is_enough(reading, request) and (left := deadline - loop.time()) > 0:
+            watch = DataWatch(loop, request.min_bytes - reading.size_bytes)
+            for partition in watched:
+                partition.watch(watch)
+            try:
+                await watch.wait(left)
+            finally:
+                for partition in watched:
+                    partition.unwatch(watch)
+            reading = self._read_all(fetch, request, version)
+        return reading
+
+    def _read_all(self, fetch: Fetch, request: FetchRequest, version: int) -> _Round:
+        left = min(request.max_bytes, self._bytes_max)
+        # Old versions promise never to exceed a limit; newer ones promise progress instead.
+        at_least_one = version >= FIRST_VERSION_WITH_SOFT_LIMIT
+        committed_only = request.isolation_level == READ_COMMITTED
+        reading = _Round([], 0, False)
+        for target in fetch.targets:
+            data = self._read(
+                target,
+                min(left, target.bytes_max),
+                committed_only=committed_only,
+                at_least_one=at_least_one and not reading.size_bytes,
+            )
+            size_bytes = len(data.records) if data.records else 0
+            left = max(0, left - size_bytes)
+            reading.size_bytes += size_bytes
+            if data.error_code or data.diverging_epoch is not None:
+                reading.must_answer = True
+            reading.data.append((target, data))
+        return reading
+
+    def _read(
+        self, target: FetchTarget, bytes_max: int, *, committed_only: bool, at_least_one: bool
+    ) -> PartitionData:
+        try:
+            partition = self._find(target)
+            partition.check_leader_epoch(target.current_leader_epoch)
+            log = partition.log
+            diverging = _diverging(partition, target)
+            region = None
+            if diverging is None:
+                offset, end = (
+                    Offset(target.fetch_offset),
+                    partition.readable_end(committed_only=committed_only),
+                )
+                region = log.read(offset, bytes_max=bytes_max, end=end, at_least_one=at_least_one)
+        except OttlaError as error:
+            return _failed(target.partition, error.code)
+        data = PartitionData(
+            target.partition,
+            0,
+            log.high_watermark,
+            log.last_stable_offset,
+            log.start_offset,
+            diverging,
+            records=region if region is not None else b"",
+        )
+        if committed_only:
+            data.aborted_transactions = _aborted(partition, target, region)
+        else:
+            data.aborted_transactions = None
+        return data
+
+    def _find(self, target: FetchTarget) -> Partition:
+        topic = target.topic
+        if isinstance(topic, bytes):
+            topic = self._partitions.name_of(TopicId(topic))
+        return self._partitions.find(topic, target.partition)
+
+    def _found(self, target: FetchTarget) -> Partition | None:
+        try:
+            return self._find(target)
+        except OttlaError:
+            return None
+
+
+def _failed(index: int, code: ErrorCode) -> PartitionData:
+    return PartitionData(index, code, -1, -1, -1, aborted_transactions=None, records=b"")
+
+
+def _diverging(partition: Partition, target: FetchTarget) -> EpochEndOffset | None:
+    """Where the reader's history leaves ours, if it says what it read last and it does."""
+    if target.last_fetched_epoch == NO_LEADER_EPOCH:
+        return None
+    ours = partition.log.epoch_end(LeaderEpoch(target.last_fetched_epoch))
+    if ours is None:
+        return None
+    if ours.epoch < target.last_fetched_epoch or ours.end_offset < target.fetch_offset:
+        return EpochEndOffset(ours.epoch, ours.end_offset)
+    return None
+
+
+def _aborted(
+    partition: Partition, target: FetchTarget, region: FileRegion | None
+) -> list[AbortedTransaction]:
+    if region is None:
+        return []
+    end = partition.log.last_stable_offset
+    return [
+        AbortedTransaction(aborted.producer_id, aborted.first_offset)
+        for aborted in partition.log.aborted_transactions(Offset(target.fetch_offset), end)
+    ]
+
+
+async def _convert(data: Iterable[tuple[FetchTarget, PartitionData]], version: int) -> None:
+    """Rewrites batches in the format that clients of old versions read."""
+    magic = 1 if version >= FIRST_VERSION_WITH_V1_MESSAGES else 0
+    loop = asyncio.get_running_loop()
+    for target, answer in data:
+        region = answer.records
+        if not isinstance(region, FileRegion):
+            continue
+        try:
+            answer.records = await loop.run_in_executor(
+                None, _converted, region, magic, target.fetch_offset
+            )
+        except OttlaError as error:
+            answer.error_code = error.code
+            answer.records = b""
+
+
+def _converted(region: FileRegion, magic: int, start: int) -> bytes:
+    return downconvert(memoryview(region.read()), magic, start_offset=start)
+
+
+def _response(fetch: Fetch, data: list[tuple[FetchTarget, PartitionData]]) -> FetchResponse:
+    session = fetch.session
+    topics: dict[str | bytes, FetchableTopicResponse] = {}
+    for target, answer in data:
+        if session is not None:
+            is_news = target.is_news(answer)
+            if fetch.is_incremental and not is_news:
+                continue
+            if answer.records:
+                session.served(target)
+        topic = topics.get(target.topic)
+        if topic is None:
+            topic = topics[target.topic] = _topic_response(target.topic)
+        topic.partitions.append(answer)
+    return FetchResponse(session_id=fetch.session_id, responses=list(topics.values()))
+
+
+def _topic_response(topic: str | bytes) -> FetchableTopicResponse:
+    if isinstance(topic, bytes):
+        return FetchableTopicResponse(topic_id=topic)
+    return FetchableTopicResponse(topic)

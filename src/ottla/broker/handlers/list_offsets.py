@@ -1,0 +1,139 @@
+"""ListOffsets: the first, the last or the offset of a moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.broker.partition import Partition
+from ottla.broker.partitions import Partitions
+from ottla.broker.request import RequestContext
+from ottla.errors import ErrorCode, OttlaError, RequestFailed
+from ottla.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset
+from ottla.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+READ_COMMITTED: Final = 1
+_NOT_FOUND: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class ListOffsetsHandler:
+    """Finds offsets."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
+
+    async def handle(
+        self, request: ListOffsetsRequest, context: RequestContext
+    ) -> ListOffsetsResponse:
+        committed_only = request.isolation_level == READ_COMMITTED
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    topic.name,
+                    [
+                        self._answer(topic.name, wanted, context.version, committed_only)
+                        for wanted in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def refuse(self, request: ListOffsetsRequest, code: ErrorCode) -> ListOffsetsResponse:
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    topic.name,
+                    [
+                        ListOffsetsPartitionResponse(wanted.partition_index, code)
+                        for wanted in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _answer(
+        self, topic: str, wanted: ListOffsetsPartition, version: int, committed_only: bool
+    ) -> ListOffsetsPartitionResponse:
+        index = wanted.partition_index
+        try:
+            partition = self._partitions.find(topic, index)
+            partition.check_leader_epoch(wanted.current_leader_epoch)
+            if version == 0:
+                offsets = _old_style(partition, wanted)
+                return ListOffsetsPartitionResponse(index, 0, offsets)
+            found = _find(partition, wanted.timestamp, committed_only)
+        except OttlaError as error:
+            return ListOffsetsPartitionResponse(index, error.code)
+        return ListOffsetsPartitionResponse(
+            index, 0, [], found.timestamp, found.offset, found.leader_epoch
+        )
+
+
+def _find(partition: Partition, timestamp: int, committed_only: bool) -> _Found:
+    log = partition.log
+    if timestamp == LATEST:
+        end = partition.readable_end(committed_only=committed_only)
+        return _Found(NO_TIMESTAMP, end, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return _Found(NO_TIMESTAMP, log.start_offset, _epoch_at(partition, log.start_offset))
+    if timestamp == MAX_TIMESTAMP:
+        found = log.offset_of_max_timestamp()
+    elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        # Nothing is ever moved to remote storage.
+        found = None
+    elif timestamp < 0:
+        raise RequestFailed(ErrorCode.INVALID_REQUEST, f"{timestamp} is no timestamp")
+    else:
+        found = log.offset_for_timestamp(timestamp)
+        if found is not None and found.offset >= partition.readable_end(
+            committed_only=committed_only
+        ):
+            found = None
+    if found is None:
+        return _Found(NO_TIMESTAMP, _NOT_FOUND, NO_LEADER_EPOCH)
+    return _Found(found.timestamp, found.offset, found.leader_epoch)
+
+
+def _epoch_at(partition: Partition, offset: Offset) -> int:
+    return partition.log.epochs.epoch_at(offset)
+
+
+def _segment_starts(partition: Partition) -> list[Offset]:
+    """Newest first."""
+    return [segment.base_offset for segment in partition.log.segments][::-1]
+
+
+def _old_style(partition: Partition, wanted: ListOffsetsPartition) -> list[int]:
+    """Version 0 wants the starts of segments, newest first, that are older than the moment."""
+    log = partition.log
+    if wanted.timestamp == LATEST:
+        offsets = [log.high_watermark, *_segment_starts(partition)]
+    elif wanted.timestamp == EARLIEST:
+        offsets = [log.start_offset]
+    else:
+        found = log.offset_for_timestamp(wanted.timestamp)
+        limit = found.offset if found is not None else log.high_watermark
+        offsets = [start for start in _segment_starts(partition) if start <= limit]
+    distinct = dict.fromkeys(int(max(offset, log.start_offset)) for offset in offsets)
+    return list(distinct)[: max(0, wanted.max_num_offsets)]

@@ -1,0 +1,96 @@
+"""Metadata: which brokers there are, and who leads the partitions of which topics."""
+
+from __future__ import annotations
+
+from ottla.broker.cluster_view import ClusterView
+from ottla.broker.controller import Controller
+from ottla.broker.request import RequestContext
+from ottla.cluster.image import TopicImage
+from ottla.errors import ErrorCode, OttlaError
+from ottla.model.ids import TopicId
+from ottla.protocol.message import NO_UUID
+from ottla.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+
+class MetadataHandler:
+    """Describes the cluster; may create a topic that a client speaks of."""
+
+    def __init__(self, view: ClusterView, controller: Controller, *, may_create: bool) -> None:
+        self._view = view
+        self._controller = controller
+        self._may_create = may_create
+
+    async def handle(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+        topics = request.topics
+        if topics is None or (context.version == 0 and not topics):
+            described = [_topic(topic) for topic in self._view.image.topics.values()]
+        else:
+            may_create = self._may_create and request.allow_auto_topic_creation
+            missing = self._missing(topics) if may_create else []
+            failed = await self._controller.create_missing_topics(missing) if missing else {}
+            described = [self._described(wanted, failed) for wanted in topics]
+        return MetadataResponse(
+            brokers=[
+                MetadataResponseBroker(broker.id, broker.host, broker.port, broker.rack)
+                for broker in self._view.brokers(context.peer)
+            ],
+            cluster_id=self._view.image.cluster_id,
+            controller_id=self._view.image.controller_id,
+            topics=described,
+        )
+
+    def refuse(self, request: MetadataRequest, code: ErrorCode) -> MetadataResponse:
+        return MetadataResponse(
+            topics=[
+                MetadataResponseTopic(code, wanted.name, wanted.topic_id)
+                for wanted in request.topics or []
+            ],
+            error_code=code,
+        )
+
+    def _missing(self, topics: list[MetadataRequestTopic]) -> list[str]:
+        known = self._view.image.topics
+        return [wanted.name for wanted in topics if wanted.name and wanted.name not in known]
+
+    def _described(
+        self, wanted: MetadataRequestTopic, failed: dict[str, OttlaError]
+    ) -> MetadataResponseTopic:
+        image = self._view.image
+        if wanted.name is None or (not wanted.name and wanted.topic_id != NO_UUID):
+            found = image.topic_by_id(TopicId(wanted.topic_id))
+            if found is None:
+                return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
+            return _topic(found)
+        topic = image.topics.get(wanted.name)
+        if topic is not None:
+            return _topic(topic)
+        error = failed.get(wanted.name) or self._controller.objection_to_name(wanted.name)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is None else error.code
+        return MetadataResponseTopic(code, wanted.name)
+
+
+def _topic(topic: TopicImage) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        0,
+        topic.name,
+        topic.id,
+        topic.is_internal,
+        [
+            MetadataResponsePartition(
+                0 if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                index,
+                partition.leader,
+                partition.leader_epoch,
+                list(partition.replicas),
+                list(partition.isr),
+            )
+            for index, partition in enumerate(topic.partitions)
+        ],
+    )

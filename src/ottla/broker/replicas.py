@@ -1,0 +1,122 @@
+"""Brings the partitions on this broker in line with the cluster's image."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from ottla.broker.cluster_view import ClusterView
+from ottla.broker.flusher import Flusher
+from ottla.broker.partition import Partition
+from ottla.broker.partitions import Partitions
+from ottla.cluster.image import TopicImage
+from ottla.errors import ConfigError
+from ottla.model.ids import LeaderEpoch, TopicPartition
+from ottla.settings.topic import TopicSettings
+from ottla.storage.log_directory import LogDirectory
+from ottla.storage.recovery import RecoveryReport
+
+LOGS_PER_TURN: Final = 32
+"""Logs made before other clients get a turn."""
+
+log = logging.getLogger(__name__)
+
+
+class Replicas:
+    """The logs behind the partitions."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        directory: LogDirectory,
+        view: ClusterView,
+        flusher: Flusher,
+    ) -> None:
+        self._partitions = partitions
+        self._directory = directory
+        self._view = view
+        self._flusher = flusher
+
+    async def create(self, topics: Iterable[TopicImage]) -> None:
+        """Opens the log of every partition of these topics that is not open yet."""
+        made = 0
+        for topic in topics:
+            settings = self.settings_of(topic)
+            held = self._partitions.of_topic(topic.name)
+            for index, image in enumerate(topic.partitions):
+                if index in held:
+                    continue
+                self._partitions.add(self._open(topic, index, image.leader_epoch, settings))
+                made += 1
+                if not made % LOGS_PER_TURN:
+                    await asyncio.sleep(0)
+
+    def delete_strays(self) -> None:
+        """Sets aside logs on the disk that belong to no topic, or to one that was re-created."""
+        topics = self._view.image.topics
+        for partition in self._directory.partitions():
+            topic = topics.get(partition.topic)
+            if (
+                topic is None
+                or partition.partition >= len(topic.partitions)
+                or self._directory.topic_id(partition) not in (None, topic.id)
+            ):
+                log.warning("%s belongs to no topic: its files will be removed", partition)
+                self._directory.delete_log(partition)
+
+    def _open(
+        self, topic: TopicImage, index: int, leader_epoch: LeaderEpoch, settings: TopicSettings
+    ) -> Partition:
+        name = TopicPartition(topic.name, index)
+        opened = self._directory.open_log(name, settings, topic_id=topic.id)
+        _report(name, opened.report)
+        if opened.log.epochs.latest != leader_epoch:
+            opened.log.assign_epoch(leader_epoch)
+        # The only replica is always in sync with itself.
+        opened.log.advance_high_watermark(opened.log.end_offset)
+        return Partition(name, topic.id, opened.log, leader_epoch, self._flusher)
+
+    async def delete(self, topics: Iterable[TopicImage]) -> None:
+        """Lets go of the topics' partitions and sets their files aside for removal."""
+        gone = 0
+        for topic in topics:
+            for partition in self._partitions.remove_topic(topic.name):
+                partition.close()
+                self._directory.delete_log(partition.id)
+                gone += 1
+                if not gone % LOGS_PER_TURN:
+                    await asyncio.sleep(0)
+
+    def configure(self, topics: Iterable[TopicImage]) -> None:
+        """Lets changed settings take effect."""
+        for topic in topics:
+            settings = self.settings_of(topic)
+            for partition in self._partitions.of_topic(topic.name).values():
+                partition.log.configure(settings)
+
+    def settings_of(self, topic: TopicImage) -> TopicSettings:
+        """The topic's settings, over the broker's defaults as they are now."""
+        broker = self._view.settings
+        try:
+            return TopicSettings.from_overrides(topic.configs, broker)
+        except ConfigError as error:
+            # Stored by another version perhaps: serving with defaults beats not serving.
+            log.warning("settings of %s are ignored: %s", topic.name, error)
+            return broker.topic_defaults
+
+
+def _report(partition: TopicPartition, report: RecoveryReport) -> None:
+    """Says what opening a log has changed; nothing is cut in silence."""
+    if report.bytes_cut or report.segments_dropped:
+        log.warning(
+            "%s ended in the middle of a write: %d bytes and %d segments after it were cut",
+            partition,
+            report.bytes_cut,
+            report.segments_dropped,
+        )
+    for path in report.set_aside:
+        log.error("%s: damaged data was set aside in %s", partition, path)
+    for path in report.rebuilt:
+        log.info("%s: rebuilt %s", partition, path)

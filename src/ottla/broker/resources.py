@@ -1,0 +1,38 @@
+"""What has settings that can be changed: topics and brokers, as the wire names them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from ottla.cluster.layout import DEFAULT_ENTITY
+from ottla.errors import InvalidRequest
+
+CLUSTER_DEFAULT: Final = ""
+"""As the name of a broker: the settings that all brokers share."""
+
+
+class ResourceType(IntEnum):
+    """The kinds of resources that have settings here."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+def resource_type(number: int) -> ResourceType:
+    """The kind a number stands for; refused where this broker has no such resources."""
+    try:
+        return ResourceType(number)
+    except ValueError:
+        raise InvalidRequest(
+            f"resource type {number} has no settings here; 2 (topic) and 4 (broker) have"
+        ) from None
+
+
+def broker_entity(name: str, broker_id: int) -> str:
+    """The name under which a broker's settings are stored; only its own and the shared ones."""
+    if name == CLUSTER_DEFAULT:
+        return DEFAULT_ENTITY
+    if name != str(broker_id):
+        raise InvalidRequest(f"broker {name} was asked of broker {broker_id}; ask that one")
+    return name

@@ -1,0 +1,19 @@
+"""Random choices of the broker: ids that nobody had before, and where placement begins."""
+
+from __future__ import annotations
+
+import random
+import uuid
+
+from ottla.cluster.placement import Turn
+from ottla.model.ids import TopicId
+
+
+def new_topic_id() -> TopicId:
+    """An id no topic ever had."""
+    return TopicId(uuid.uuid4().bytes)
+
+
+def new_turn() -> Turn:
+    """Where the placement of a topic's partitions begins."""
+    return Turn(random.getrandbits(16), random.getrandbits(16))

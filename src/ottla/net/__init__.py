@@ -1,0 +1,1 @@
+"""The asyncio edge: sockets on one side, whole frames on the other."""

@@ -1,0 +1,129 @@
+"""Accepts clients on one address and keeps count of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.net.frame_receiver import SCRATCH_BYTES
+from ottla.net.server_connection import Answer, ConnectionLimits, ServerConnection
+
+BACKLOG: Final = 4096
+SWEEP_SECONDS: Final = 10.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a broker listens or can be found."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerLimits:
+    """How many clients there may be, and for how long a silent one is kept."""
+
+    connection: ConnectionLimits
+    connections_max: int
+    connections_per_ip_max: int
+    idle_ms_max: int
+
+
+class Listener:
+    """One listening address and its open connections."""
+
+    def __init__(self, address: Address, answer: Answer, limits: ListenerLimits) -> None:
+        self.address = address
+        self._answer = answer
+        self._limits = limits
+        self._connections: set[ServerConnection] = set()
+        self._per_ip: Counter[str] = Counter()
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._all_closed: asyncio.Future[None] | None = None
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    async def open(self) -> Address:
+        """Begins to accept; returns the address with the port it got."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            self._new_connection, self.address.host or None, self.address.port, backlog=BACKLOG
+        )
+        port = self._server.sockets[0].getsockname()[1]
+        self.address = Address(self.address.host, port)
+        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
+        return self.address
+
+    async def close(self, grace_seconds: float) -> None:
+        """Accepts no more, lets each client have the replies it is owed, then cuts the rest off."""
+        if self._server is not None:
+            self._server.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if not self._connections:
+            return
+        self._all_closed = asyncio.get_running_loop().create_future()
+        for connection in tuple(self._connections):
+            connection.drain()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._all_closed), grace_seconds)
+        except TimeoutError:
+            for connection in tuple(self._connections):
+                connection.abort()
+            await self._all_closed
+
+    def abort(self) -> None:
+        """Drops every connection at once."""
+        for connection in tuple(self._connections):
+            connection.abort()
+
+    def admit(self, connection: ServerConnection) -> bool:
+        """Counts a new client in, unless there are too many already."""
+        host = connection.peer.host
+        if len(self._connections) >= self._limits.connections_max:
+            log.warning("refused %s: all max.connections are in use", connection.peer)
+            return False
+        if self._per_ip[host] >= self._limits.connections_per_ip_max:
+            log.warning("refused %s: all its max.connections.per.ip are in use", connection.peer)
+            return False
+        self._connections.add(connection)
+        self._per_ip[host] += 1
+        return True
+
+    def _new_connection(self) -> ServerConnection:
+        return ServerConnection(self._answer, self._scratch, self._limits.connection, self)
+
+    def forget(self, connection: ServerConnection) -> None:
+        """Counts a client out that has gone, or was never let in."""
+        if connection not in self._connections:
+            return
+        self._connections.remove(connection)
+        host = connection.peer.host
+        self._per_ip[host] -= 1
+        if self._per_ip[host] <= 0:
+            del self._per_ip[host]
+        if not self._connections and self._all_closed is not None and not self._all_closed.done():
+            self._all_closed.set_result(None)
+
+    def _sweep(self) -> None:
+        """Closes connections that neither sent nor were sent anything for too long."""
+        loop = asyncio.get_running_loop()
+        oldest = loop.time() - self._limits.idle_ms_max / 1000
+        for connection in tuple(self._connections):
+            if connection.last_active < oldest and connection.is_idle:
+                log.info("closing the idle connection of %s", connection.peer)
+                connection.abort()
+        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
