@@ -68,9 +68,9 @@ class DemoDisplay:
             border_style="dim",
         )
         table.add_column("key", style="cyan", min_width=6)
-        table.add_column("value", min_width=36)
-        table.add_column("partition:offset", style="magenta")
-        table.add_column("arrived after", justify="right", style="green")
+        table.add_column("value", min_width=34)
+        table.add_column("offset", style="magenta", min_width=6)
+        table.add_column("arrived in", justify="right", style="green")
         for delivery in self._latest:
             table.add_row(*delivery.columns)
         return table

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Final, NoReturn
 
@@ -55,6 +56,15 @@ class LazyGroup(click.Group):
         command = getattr(import_module(f"ottla.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
@@ -112,8 +122,11 @@ def run(arguments: list[str]) -> int:
 def exit_code_for(error: BaseException) -> int:
     """Says on standard error what went wrong, unless it is not worth a word."""
     match error:
-        case click.ClickException():
+        case click.exceptions.NoArgsIsHelpError():
             error.show()
+            return error.exit_code
+        case click.ClickException():
+            _show_usage_error(error)
             return error.exit_code
         case click.exceptions.Exit() | SystemExit():
             code = error.exit_code if isinstance(error, click.exceptions.Exit) else error.code
@@ -126,6 +139,15 @@ def exit_code_for(error: BaseException) -> int:
     from ottla.cli.complaint import complain
 
     return complain(error)
+
+
+def _show_usage_error(error: click.ClickException) -> None:
+    """A sentence and where to read more, in the form of all other errors."""
+    click.echo(click.style("error: ", fg="red", bold=True) + error.format_message(), err=True)
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None:
+        fix = f"`{context.command_path} --help` shows what is possible"
+        click.echo(click.style("  fix: ", fg="green", bold=True) + fix, err=True)
 
 
 def _forget_output() -> None:

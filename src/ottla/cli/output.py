@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
 import click
 import msgspec
-
-JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
 
 def print_json(value: object) -> None:
@@ -36,7 +35,8 @@ def print_table(
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for index, column in enumerate(columns):
         is_number = bool(texts) and all(_is_number(row[index]) for row in texts)
-        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=index == 0)
     for row in texts:
         table.add_row(*(Text(text) for text in row))
     Console().print(table)

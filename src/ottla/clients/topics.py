@@ -121,7 +121,7 @@ async def add_partitions(
         response = await client.call(request, CreatePartitionsResponse, to=CONTROLLER)
         for result in response.results:
             if result.error_code:
-                raise refusal(result.error_code, repr(result.name), result.error_message)
+                raise refusal(result.error_code, f"topic {name!r}", result.error_message)
 
     await client.retrying(attempt)
 
