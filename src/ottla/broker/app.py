@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from ottla.broker.cluster_view import ClusterView
+from ottla.broker.compactor import Compactor
 from ottla.broker.controller import Controller
 from ottla.broker.dispatch import Dispatch, Interception
 from ottla.broker.fetch_sessions import FetchSessions
@@ -38,6 +39,7 @@ from ottla.broker.handlers.list_offsets import ListOffsetsHandler
 from ottla.broker.handlers.metadata import MetadataHandler
 from ottla.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from ottla.broker.handlers.produce import ProduceHandler
+from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.partitions import Partitions
 from ottla.broker.replicas import Replicas
 from ottla.broker.request import Handler
@@ -103,6 +105,7 @@ class Broker:
                 self._handlers(settings), settings.socket_request_max_bytes, self._interception
             )
             await self._listen(settings, dispatch)
+            self._start_duties()
         except BaseException:
             self._directory.abandon()
             raise
@@ -111,6 +114,8 @@ class Broker:
     async def stop(self) -> None:
         """Answers what is owed, makes everything durable and lets go of the directory."""
         await self._listener.close(STOP_GRACE_SECONDS)
+        await self._compactor.stop()
+        await self._housekeeping.stop()
         await self._flusher.wait_idle()
         for partition in self.partitions:
             partition.close()
@@ -182,6 +187,14 @@ class Broker:
         }
         handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler([*handlers, ApiKey.API_VERSIONS])
         return handlers
+
+    def _start_duties(self) -> None:
+        self._housekeeping = Housekeeping(
+            self.partitions, self._directory, self._flusher, self._view, self._clock
+        )
+        self._housekeeping.start()
+        self._compactor = Compactor(self.partitions, self._view, self._clock)
+        self._compactor.start()
 
     async def _listen(self, settings: BrokerSettings, dispatch: Dispatch) -> None:
         endpoint = settings.endpoints()[0]
