@@ -9,7 +9,6 @@ sentence from them. One place in the broker turns `.code` into a field of a resp
     │   ├── BadLength               a length, count or marker that cannot be
     │   ├── TooManyElements         more array elements than a message may have
     │   ├── BadText                 a string that is not UTF-8
-    │   ├── TrailingBytes           bytes are left over after the message
     │   ├── FrameTooLarge           a frame's announced size is out of bounds
     │   ├── UnknownApi              no such api key
     │   └── UnsupportedVersion      the api exists, the version does not
@@ -265,15 +264,6 @@ class BadText(ProtocolError):
         self.message_name = message_name
         self.position = position
         super().__init__(f"{message_name} has text that is not UTF-8, near byte {position}")
-
-
-class TrailingBytes(ProtocolError):
-    """The message is complete, and bytes are left over."""
-
-    def __init__(self, message_name: str, count: int) -> None:
-        self.message_name = message_name
-        self.count = count
-        super().__init__(f"{count} bytes are left over after {message_name}")
 
 
 class FrameTooLarge(ProtocolError):

@@ -6,8 +6,9 @@ varint is handled in place; longer ones, tags nobody knows and errors are calls 
 
 The written function is `decode(buffer, position=0)`, and:
 1. it reads no byte outside of the buffer and leaves none over;
-2. the elements of all arrays together stay under ELEMENTS_MAX, and a count is believed only if as
-   many elements could be in the bytes that remain;
+2. the elements of all arrays longer than one together stay under ELEMENTS_MAX, and a count is
+   believed only if as many elements could be in the bytes that remain (a single element is what
+   nearly every array has, and adds no more than its parent, which is counted);
 3. whatever is wrong with the bytes comes out as a ProtocolError.
 """
 
@@ -16,13 +17,13 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from ottla.errors import BadLength, BadText, TrailingBytes, Truncated
+from ottla.errors import BadLength, BadText, Truncated
 from ottla.protocol import wire
 from ottla.protocol.message import FIXED_TYPES, Array, Bytes, Nested, String, Uuid
 from ottla.protocol.plan import FieldPlan, StructPlan, fixed_element, fixed_size
 
 ELEMENTS_MAX: Final = 1_000_000
-"""How many array elements one message may hold, over all its arrays."""
+"""How many array elements one message may hold, over all its arrays longer than one."""
 
 
 class DecoderSource:
@@ -38,7 +39,6 @@ class DecoderSource:
         self.names: dict[str, object] = {
             "BadLength": BadLength,
             "BadText": BadText,
-            "TrailingBytes": TrailingBytes,
             "Truncated": Truncated,
             "fail_count": wire.fail_count,
             "fail_length": wire.fail_length,
@@ -54,8 +54,9 @@ class DecoderSource:
         """The source of the whole module: one function, `decode`."""
         construction = self._struct(self.plan)
         self._flush()
-        self._line("if position != size:")
-        self._line(f"    raise TrailingBytes({self.message_name!r}, size - position)")
+        # Bytes behind the message are let be, as Kafka does: librdkafka sends some after Metadata.
+        self._line("if position > size:")
+        self._line(f"    raise Truncated({self.message_name!r}, size)")
         self._line(f"return {construction}")
         head = [
             "def decode(buffer, position=0):",
@@ -135,13 +136,13 @@ class DecoderSource:
             self.run.append((target, marker.code))
         elif isinstance(marker, String):
             compact = self.flexible and marker.compact
-            self._sized(field, target, "str(buffer[position:end], 'utf-8')", compact, "h")
+            self._sized(field, target, "buffer[position:end].tobytes().decode()", compact, "h")
         elif isinstance(marker, Array):
             self._array(field, marker, target)
         elif isinstance(marker, Nested):
             self._nested(field, target)
         elif isinstance(marker, Bytes):
-            self._sized(field, target, "bytes(buffer[position:end])", self.flexible, "i")
+            self._sized(field, target, "buffer[position:end].tobytes()", self.flexible, "i")
         else:
             self._sized(field, target, "buffer[position:end]", self.flexible, "i")
 
@@ -184,12 +185,14 @@ class DecoderSource:
             self._line("else:")
             self.indent += 1
         size = self._element_size_min(field, marker)
-        self._line(f"budget -= {count}")
-        conditions = ["budget < 0", f"{count} * {size} > size - position"]
+        fail = f" fail_count({self.message_name!r}, {field.name!r}, {count})"
+        self._line(f"if {count} > 1:")
+        self._line(f" budget -= {count}")
+        self._line(f" if budget < 0 or {count} * {size} > size - position:")
+        self._line(" " + fail)
         if not field.nullable:
-            conditions.insert(0, f"{count} < 0")
-        self._line(f"if {' or '.join(conditions)}:")
-        self._line(f" fail_count({self.message_name!r}, {field.name!r}, {count})")
+            self._line(f"elif {count} < 0:")
+            self._line(fail)
         self._elements(field, marker, target, count)
         if field.nullable:
             self.indent -= 1
@@ -218,11 +221,11 @@ class DecoderSource:
             self._flush()
         elif fixed is None:
             value = self._variable(field.name)
-            read = "str(buffer[position:end], 'utf-8')"
+            read = "buffer[position:end].tobytes().decode()"
             element = FieldPlan(field.name, String("0+"), "", True, False, None, None)
             self._sized(element, value, read, self.flexible, "h")
         else:
-            value = "bytes(buffer[position:position + 16])"
+            value = "buffer[position:position + 16].tobytes()"
         self._line(f"{target}.append({value})")
         if fixed is Uuid:
             self._line("position += 16")
@@ -249,16 +252,20 @@ class DecoderSource:
 
     def _tags(self, plan: StructPlan, values: dict[str, str]) -> None:
         """The tagged section: known tags are read in place, others passed over."""
+        fields = plan.tagged()
+        if not fields and not self.run:
+            self._line("if buffer[position]: position = skip_tags(buffer, position)")
+            self._line("else: position += 1")
+            return
         tags = self._variable("tags")
         self.run.append((tags, "B"))
         self._flush()
-        fields = plan.tagged()
         for field in fields:
             values[field.name] = self._variable(field.name)
             self._line(f"{values[field.name]} = {self._default(field)}")
         self._line(f"if {tags}:")
         if not fields:
-            self._line(f" position = skip_tags(buffer, position, {tags})")
+            self._line(" position = skip_tags(buffer, position - 1)")
             return
         self.indent += 1
         self._line(f"if {tags} > 127:")
