@@ -30,6 +30,7 @@ from ottla.settings.declare import (
     unknown,
 )
 from ottla.settings.listeners import (
+    EVERY_INTERFACE,
     Endpoint,
     endpoint_objection,
     endpoints,
@@ -310,6 +311,12 @@ class BrokerSettings:
                     f"{endpoint} names a listener that listeners does not open",
                     f"use one of {', '.join(sorted(opened))}",
                 )
+            if endpoint.host in EVERY_INTERFACE:
+                raise ConfigError(
+                    "advertised.listeners",
+                    f"{endpoint} is an address nobody can connect to",
+                    "write the name or address by which clients reach this machine",
+                )
         return found
 
     def data_directories(self) -> tuple[str, ...]:
@@ -323,6 +330,11 @@ class BrokerSettings:
             protocols=security_protocols(self.listener_security_protocol_map),
             leave_out=self.controller_listener_names,
         )
+
+
+def merged(*layers: Mapping[str, str]) -> dict[str, str]:
+    """Texts from several places under their present names; a later place wins over an earlier."""
+    return {ALIASES.get(name, name): text for layer in layers for name, text in layer.items()}
 
 
 @cache

@@ -12,7 +12,13 @@ from enum import IntEnum
 from typing import Final
 
 from ottla.errors import ConfigError
-from ottla.settings.broker import ALIASES, TOPIC_DEFAULTS, BrokerSettings, broker_declarations
+from ottla.settings.broker import (
+    ALIASES,
+    TOPIC_DEFAULTS,
+    BrokerSettings,
+    broker_declarations,
+    merged,
+)
 from ottla.settings.declare import Declared, Kind, render, unknown
 from ottla.settings.topic import topic_declarations
 
@@ -79,7 +85,7 @@ class BrokerLayers:
 
     def settings(self) -> BrokerSettings:
         """The settings in force."""
-        return BrokerSettings.from_texts({**self.static, **self.dynamic_default, **self.dynamic})
+        return BrokerSettings.from_texts(merged(self.static, self.dynamic_default, self.dynamic))
 
 
 def describe_topic(overrides: Mapping[str, str], layers: BrokerLayers) -> list[DescribedSetting]:

@@ -11,6 +11,7 @@ from ottla.errors import ConfigError
 
 PLAINTEXT: Final = "PLAINTEXT"
 PORT_MAX: Final = 65_535
+EVERY_INTERFACE: Final = ("0.0.0.0", "::")
 _KAFKA_PROTOCOLS: Final = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _FORM: Final = re.compile(
     r"(?:([A-Za-z0-9_.-]+)://)?(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/\s]*):([0-9]{1,5})"

@@ -32,6 +32,7 @@ from ottla.cluster.store import (
     StoreConflict,
     StoreFailed,
 )
+from ottla.errors import ErrorCode
 
 T = TypeVar("T")
 
@@ -230,6 +231,22 @@ def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path, damage: str) 
     path.write_bytes(damaged[damage])
     with pytest.raises(StoreFailed, match=r"damaged.*restore"):
         SqliteTree(path)
+
+
+def test_a_full_disk_fails_the_multi_and_nothing_else(tmp_path: Path) -> None:
+    tree = SqliteTree(tmp_path / "metadata")
+    tree.multi([Create("/a", b"before")])
+    before = tree.read_all("/")
+    limit = tree._connection.execute("PRAGMA max_page_count").fetchone()[0]
+    tree._connection.execute("PRAGMA max_page_count = 1")  # SQLite's own full disk
+    with pytest.raises(StoreFailed, match="full") as failure:
+        tree.multi([Create("/b"), SetData("/a", b"x" * 100_000)])
+    assert failure.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert tree.read_all("/") == before
+    tree._connection.execute(f"PRAGMA max_page_count = {limit}")
+    tree.multi([Create("/b")])
+    assert tree.get("/b") is not None
+    tree.close()
 
 
 def test_a_directory_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:

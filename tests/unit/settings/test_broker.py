@@ -9,7 +9,7 @@ import pytest
 
 from ottla.errors import ConfigError
 from ottla.settings import BrokerSettings
-from ottla.settings.broker import ALIASES, broker_declarations
+from ottla.settings.broker import ALIASES, broker_declarations, merged
 from ottla.settings.listeners import Endpoint
 from ottla.settings.unused import UNUSED, refusal, warnings, why_unused
 
@@ -148,6 +148,19 @@ def test_an_advertised_listener_must_be_opened() -> None:
             advertised_listeners="B://h:1",
             listener_security_protocol_map="PLAINTEXT:PLAINTEXT,B:PLAINTEXT",
         )
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_an_address_nobody_can_connect_to_is_not_advertised(host: str) -> None:
+    a_broker(listeners=f"PLAINTEXT://{host}:9092")
+    with pytest.raises(ConfigError, match="nobody can connect"):
+        a_broker(advertised_listeners=f"PLAINTEXT://{host}:9092")
+
+
+def test_a_later_place_wins_under_either_name() -> None:
+    texts = merged({"broker.id": "1", "num.partitions": "2"}, {"node.id": "3"})
+    assert BrokerSettings.from_texts(texts).node_id == 3
+    assert BrokerSettings.from_texts(texts).num_partitions == 2
 
 
 def test_log_dirs_win_over_log_dir() -> None:
