@@ -3,7 +3,7 @@
 The phases, each ended by a sync of the directory:
 1. New files are written as `.cleaned` and synced. After a crash they are removed again.
 2. They are renamed to `.swap`, the data file last. From then on the new segment wins.
-3. Old segments it covers are deleted in order of offset, then `.swap` falls off, the data file last.
+3. Old segments it covers are deleted in order, then `.swap` falls off, the data file last.
 
 One new segment replaces a run of old ones and begins at the first one's base offset.
 """

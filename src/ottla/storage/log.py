@@ -126,19 +126,16 @@ class Log:
         batches = check_replicated(records, base_offset)
         for batch in batches:
             if batch.leader_epoch != self.epochs.latest:
-                self._change_epochs(batch.leader_epoch, batch.base_offset)
+                self.assign_epoch(batch.leader_epoch, batch.base_offset)
         if batches:
             base_offset = batches[0].base_offset
             self._write(records, batches, self._clock.now_ms())
         return Appended(base_offset, self.end_offset, NO_TIMESTAMP, self.start_offset)
 
     def _answered_before(self, batch: RememberedBatch) -> Appended:
-        append_time_ms = batch.timestamp if self._rules.stamps_append_time else NO_TIMESTAMP
+        time_ms = batch.timestamp if self._rules.stamps_append_time else NO_TIMESTAMP
         end_offset = Offset(batch.last_offset + 1)
-        start_offset = self.start_offset
-        return Appended(
-            batch.base_offset, end_offset, append_time_ms, start_offset, is_duplicate=True
-        )
+        return Appended(batch.base_offset, end_offset, time_ms, self.start_offset, True)
 
     def _write(self, data: memoryview, batches: list[RecordBatch], now_ms: int) -> None:
         segment = self.segments.active
@@ -185,36 +182,27 @@ class Log:
     def _failed(self, error: OSError) -> StorageFailed:
         return StorageFailed(f"{self._directory}: {error}")
 
-    def assign_epoch(self, epoch: int) -> None:
-        """A leader of `epoch` begins to write at the end, even if it never does."""
-        self._change_epochs(LeaderEpoch(epoch), self.end_offset)
-
-    def _change_epochs(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
+    def assign_epoch(self, epoch: int, start_offset: Offset | None = None) -> None:
+        """A leader of `epoch` begins to write, at the end unless said otherwise; or may never."""
+        start = self.end_offset if start_offset is None else start_offset
         try:
-            self.epochs.assign(epoch, start_offset)
+            self.epochs.assign(LeaderEpoch(epoch), start)
         except OSError as error:
             raise self._failed(error) from error
 
     def roll(self) -> Segment:
         """Close the active segment, if it holds anything, and begin a new one."""
-        old = self.segments.active
-        if not old.size_bytes:
-            return old
-        now_ms = self._clock.now_ms()
-        new = Segment(
-            self.segments.place, self.end_offset, index_interval_bytes=old.index_interval_bytes
-        )
-        try:
-            old.write_indexes()
-            self._snapshots.write(self.end_offset, self.producers.entries())
-            new.create(now_ms)
-        except OSError as error:
-            raise self._failed(error) from error
-        old.seal(now_ms)
-        self.segments.push(new)
-        self._flusher.has_new_names = True
-        self._rolling.begin(new, now_ms)
-        return new
+        segments = self.segments
+        if segments.active.size_bytes:
+            now_ms = self._clock.now_ms()
+            try:
+                self._snapshots.write(self.end_offset, self.producers.entries())
+                segments.roll(now_ms)
+            except OSError as error:
+                raise self._failed(error) from error
+            self._flusher.has_new_names = True
+            self._rolling.begin(segments.active, now_ms)
+        return segments.active
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -299,19 +287,12 @@ class Log:
             self.epochs.truncate_start(self.start_offset)
         return self.start_offset
 
-    def infos(self) -> list[SegmentInfo]:
-        """The segments as retention and compaction see them, the active one last."""
-        return [segment.info() for segment in self.segments]
-
     def delete_segments(self, infos: list[SegmentInfo]) -> None:
         """Let go of the oldest segments, which `retention.expired` has named."""
         bases = {info.base_offset for info in infos}
         if self.segments.active.base_offset in bases:
             self.roll()
-        gone = [segment for segment in self.segments if segment.base_offset in bases]
-        gone = [segment for segment in gone if not segment.is_active]
-        if not gone:
-            return
+        gone = [s for s in self.segments if s.base_offset in bases and not s.is_active]
         self.segments.replace(gone, ())
         self.discard(gone)
         self.start_offset = max(self.start_offset, self.segments.first.base_offset)
@@ -323,9 +304,8 @@ class Log:
         due_ms = self._clock.now_ms() + self.settings.file_delete_delay_ms
         for segment in segments:
             segment.release()
-            segment.place.index_cache.forget(segment.path)
-            paths = [*segment.paths(), self._snapshots.path(segment.base_offset)]
-            self._deleted.add(paths, due_ms)
+            snapshot = self._snapshots.forget(segment.base_offset)
+            self._deleted.add([*segment.paths(), snapshot], due_ms)
 
     def remove_deleted(self, now_ms: int) -> int:
         """Remove files of deleted segments whose delay has passed."""
@@ -338,43 +318,27 @@ class Log:
         if offset < self.segments.first.base_offset:
             self.restart_at(offset)
             return
-        gone = [s for s in self.segments if s.base_offset > offset]
-        kept = [s for s in self.segments if s.base_offset <= offset]
         self._flusher.cut(Offset(offset))
-        kept[-1].truncate_to(offset)
-        self.segments.replace(gone, ())
-        if not kept[-1].is_active:
-            kept[-1].activate()
-        self._end_moved(gone)
+        self.discard(self.segments.truncate_to(offset))
+        self._end_moved()
 
     def restart_at(self, offset: int) -> None:
         """Drop everything and begin again, empty, at `offset`."""
-        gone = list(self.segments)
         self._flusher.cut(Offset(offset))
-        self.discard(gone)
-        new = Segment(
-            self.segments.place, offset, index_interval_bytes=self.settings.index_interval_bytes
-        )
-        new.create(self._clock.now_ms())
-        self.segments.replace(gone, [new])
+        self.discard(list(self.segments))
+        self.segments.restart_at(offset, self._clock.now_ms())
         self.start_offset = self.high_watermark = Offset(offset)
-        self._end_moved([])
+        self._end_moved()
 
-    def _end_moved(self, gone: list[Segment]) -> None:
-        self.discard(gone)
+    def _end_moved(self) -> None:
         self.end_offset = end = self.segments.active.end_offset
-        for taken_at in self._snapshots.offsets():
-            if taken_at > end:
-                self._snapshots.remove(taken_at)
+        self._snapshots.remove_after(end)
         self.epochs.truncate_end(end)
         self.producers = rebuild_producers(self.segments, self._snapshots)
         self.high_watermark = min(self.high_watermark, end)
         self.producers.advance_high_watermark(self.high_watermark)
+        self.first_dirty_offset = min(self.first_dirty_offset, end)
         self._rolling.begin(self.segments.active, self._clock.now_ms())
-
-    def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have been silent for `expiration_ms`; how many that were."""
-        return self.producers.expire(now_ms, expiration_ms)
 
     # --- ending ----------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from ottla.storage.disk import Disk, Lock, read_file, replace_file
 from ottla.storage.index_cache import INDEX_MEMORY_BYTES_MAX, IndexCache
 from ottla.storage.log import Log
 from ottla.storage.recovery import OpenedLog, Opening, open_log
-from ottla.storage.segment import SegmentPlace
+from ottla.storage.segment_place import SegmentPlace
 
 LOCK: Final = ".lock"
 CLEAN_STOP: Final = ".kafka_cleanshutdown"

@@ -75,15 +75,19 @@ def _unpack(fields: tuple[int, ...]) -> ProducerEntry:
 class ProducerSnapshots:
     """The snapshot files in a log's directory, by the offset each was taken at."""
 
-    def __init__(self, disk: Disk, directory: str) -> None:
+    def __init__(self, disk: Disk, directory: str, names: Iterable[str] = ()) -> None:
+        """`names` are what is in the directory already; anything but snapshots is passed over."""
         self._disk = disk
         self._directory = directory
+        parsed = (file_names.parse(name) for name in names if name.endswith(file_names.SNAPSHOT))
+        self._offsets = {name[0] for name in parsed if name and name[1] == file_names.SNAPSHOT}
 
     def path(self, offset: int) -> str:
         return f"{self._directory}/{file_names.file_name(offset, file_names.SNAPSHOT)}"
 
     def write(self, offset: int, entries: Iterable[ProducerEntry], *, sync: bool = False) -> None:
         replace_file(self._disk, self.path(offset), encode(entries), sync=sync)
+        self._offsets.add(Offset(offset))
 
     def read(self, offset: int) -> list[ProducerEntry] | None:
         data = read_file(self._disk, self.path(offset))
@@ -91,9 +95,18 @@ class ProducerSnapshots:
 
     def remove(self, offset: int) -> None:
         self._disk.remove(self.path(offset))
+        self._offsets.discard(Offset(offset))
+
+    def remove_after(self, end_offset: int) -> None:
+        """Remove those that describe more than the log holds now."""
+        for offset in [offset for offset in self._offsets if offset > end_offset]:
+            self.remove(offset)
+
+    def forget(self, offset: int) -> str:
+        """The file belongs to somebody else from now on; returns its path."""
+        self._offsets.discard(Offset(offset))
+        return self.path(offset)
 
     def offsets(self) -> list[Offset]:
         """Where snapshots stand, the newest first."""
-        parsed = (file_names.parse(entry.name) for entry in self._disk.entries(self._directory))
-        found = [name[0] for name in parsed if name and name[1] == file_names.SNAPSHOT]
-        return sorted(found, reverse=True)
+        return sorted(self._offsets, reverse=True)

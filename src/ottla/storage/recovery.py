@@ -27,7 +27,8 @@ from ottla.storage.epoch_history import EpochHistory
 from ottla.storage.log import Log, LogParts
 from ottla.storage.producer_replay import rebuild_producers
 from ottla.storage.producer_snapshot import ProducerSnapshots
-from ottla.storage.segment import Segment, SegmentPlace
+from ottla.storage.segment import Segment
+from ottla.storage.segment_place import SegmentPlace
 from ottla.storage.segments import Segments
 
 DAMAGED: Final = ".damaged"
@@ -100,7 +101,7 @@ class _Recovery:
         segments = Segments(self._place, found)
         start_offset = max(opening.start_offset, segments.first.base_offset)
         start_offset = min(start_offset, active.end_offset)
-        snapshots = ProducerSnapshots(self._disk, self._place.directory)
+        snapshots = ProducerSnapshots(self._disk, self._place.directory, entries)
         self._remove_stray_snapshots(segments, snapshots)
         parts = LogParts(
             segments=segments,

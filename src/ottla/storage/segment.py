@@ -1,49 +1,31 @@
-"""One data file of a log with its indexes. Does not know about other segments, time or the network.
+"""One data file of a log with its indexes. Knows no other segments, no clock and no network.
 
 Invariants:
 1. Bytes at or past `size_bytes` in the file belong to nobody: a failed write may leave some there
    until they are cut.
-2. Offsets in the file grow; `end_offset` is one past the last.
+2. Offsets in the file grow; `end_offset` is past the last, by one or (after compaction) more.
 3. A sealed segment never changes, save that its indexes may be rebuilt from it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from ottla.model.ids import NO_TIMESTAMP, Offset, Position
 from ottla.records.batch import RecordBatch
-from ottla.storage import file_names, time_index
+from ottla.storage import file_names
 from ottla.storage.batch_scan import ScannedHeader, read_batch, walk
-from ottla.storage.descriptor_pool import DescriptorPool
-from ottla.storage.disk import Bytes, Disk, File
-from ottla.storage.index_cache import IndexCache, SegmentIndexes
+from ottla.storage.disk import Bytes, File
+from ottla.storage.index_cache import SegmentIndexes
 from ottla.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
+from ottla.storage.segment_place import SegmentPlace, index_batches
+from ottla.storage.segment_tail import SegmentTail
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.transaction_index import AbortedTransaction, TransactionIndex
 
-TAIL_BATCHES_MAX: Final = 512
-"""Appended batches whose positions are remembered, so that reading near the end needs no scan."""
 POSITION_MAX: Final = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentPlace:
-    """What every segment of a log shares: where the files are, and who opens them."""
-
-    directory: str
-    files: DescriptorPool
-    index_cache: IndexCache
-
-    @property
-    def disk(self) -> Disk:
-        return self.files.disk
-
-    def path(self, base_offset: int, suffix: str) -> str:
-        return f"{self.directory}/{file_names.file_name(base_offset, suffix)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +55,10 @@ class Segment:
         "_active",
         "_bytes_since_entry",
         "_first_timestamp",
+        "_latest",
+        "_latest_offset",
         "_log",
-        "_max_timestamp",
-        "_max_timestamp_offset",
-        "_tail_ends",
-        "_tail_positions",
-        "_tail_start",
+        "_tail",
         "_transactions",
         "base_offset",
         "end_offset",
@@ -100,11 +80,10 @@ class Segment:
         self._transactions: TransactionIndex | None = None
         self._bytes_since_entry = 0
         self._first_timestamp: int | None = None
-        self._max_timestamp: int | None = None
-        self._max_timestamp_offset = Offset(-1)
-        self._tail_start = base_offset
-        self._tail_ends: list[int] = []
-        self._tail_positions: list[int] = []
+        self._latest: int | None = None
+        """The latest timestamp; None until it has been looked up."""
+        self._latest_offset = Offset(-1)
+        self._tail = SegmentTail(base_offset)
 
     # --- its files -------------------------------------------------------------------------------
 
@@ -119,52 +98,49 @@ class Segment:
     def file(self) -> File:
         return self._log.open()
 
+    def paths(self) -> list[str]:
+        """Where its files are, the data file first, whether or not each exists."""
+        return [self.place.path(self.base_offset, s) for s in file_names.SEGMENT_SUFFIXES]
+
     def create(self, now_ms: int) -> None:
-        """Make the empty files of a new active segment."""
-        self.modified_ms = now_ms
+        """Make the empty data file of a new active segment."""
         self._log.open(create=True)
+        self.modified_ms = now_ms
         self._active = SegmentIndexes(OffsetIndex(self.base_offset), TimeIndex(self.base_offset))
         self._transactions = TransactionIndex()
-        self._max_timestamp = NO_TIMESTAMP
+        self._latest = NO_TIMESTAMP
 
     def activate(self) -> None:
         """Make a segment found on disk the one that is appended to."""
         indexes = self.indexes()
         self.place.index_cache.forget(self.path)
         self._active = indexes
-        self._learn_max_timestamp(indexes.times.last)
+        if self._latest is None:
+            self._learn_latest(indexes.times.last)
         self._bytes_since_entry = self.size_bytes - indexes.offsets.last_position
-        self._tail_start = self.end_offset
+        self._tail = SegmentTail(self.end_offset)
         self.transactions()
 
     def seal(self, now_ms: int) -> None:
-        """No more appends: complete the indexes, write them, and free what only appends need."""
+        """No more appends: complete and write the indexes, free what only appends need."""
         self.write_indexes()
         self.modified_ms = now_ms
         if self._active is not None:
             self.place.index_cache.put(self.path, self._active)
         self._active = None
-        self._tail_start = self.end_offset
-        self._tail_ends = []
-        self._tail_positions = []
+        self._tail = SegmentTail(self.end_offset)
 
     def write_indexes(self) -> None:
         """Bring the index files up to date with what was appended."""
-        indexes = self._active
-        if indexes is None:
-            return
-        if self._max_timestamp is not None and self._max_timestamp >= 0:
-            indexes.times.append(self._max_timestamp, self._max_timestamp_offset)
-        disk, path = self.place.disk, self.place.path
-        indexes.offsets.write(disk, path(self.base_offset, file_names.OFFSET_INDEX))
-        indexes.times.write(disk, path(self.base_offset, file_names.TIME_INDEX))
+        if self._active is not None:
+            if self._latest is not None:
+                self._active.times.append(self._latest, self._latest_offset)
+            self.place.write_indexes(self.base_offset, self._active)
 
     def release(self) -> None:
+        """Let go of the descriptor and of everything kept in memory for this segment."""
         self._log.release()
-
-    def paths(self) -> list[str]:
-        """Where its files are, whether or not each exists."""
-        return [self.place.path(self.base_offset, suffix) for suffix in file_names.SEGMENT_SUFFIXES]
+        self.place.index_cache.forget(self.path)
 
     # --- appending -------------------------------------------------------------------------------
 
@@ -172,39 +148,30 @@ class Segment:
         """Write `data`, which holds exactly `batches`. On OSError nothing is changed here."""
         position = self.size_bytes
         self._log.open().write_at(position, data)
-        ends = self._tail_ends
-        positions = self._tail_positions
+        if not position:
+            self._first_timestamp = batches[0].max_timestamp
+        last_offset = -1
         for batch in batches:
             size_bytes = batch.size_bytes
             last_offset = batch.base_offset + batch.last_offset_delta
-            if batch.max_timestamp > self._max_timestamp:  # type: ignore[operator]
-                self._max_timestamp = batch.max_timestamp
-                self._max_timestamp_offset = Offset(last_offset)
+            if batch.max_timestamp > self._latest:  # type: ignore[operator]  # known when active
+                self._latest = batch.max_timestamp
+                self._latest_offset = Offset(last_offset)
             if self._bytes_since_entry > self.index_interval_bytes:
                 self._add_entry(last_offset, position)
             self._bytes_since_entry += size_bytes
-            ends.append(last_offset + 1)
-            positions.append(position)
+            self._tail.add(last_offset + 1, position)
             position += size_bytes
-        if self._first_timestamp is None and not self.size_bytes:
-            self._first_timestamp = batches[0].max_timestamp
         self.size_bytes = position
-        self.end_offset = Offset(ends[-1])
-        if len(ends) > TAIL_BATCHES_MAX:
-            self._trim_tail()
+        self.end_offset = Offset(last_offset + 1)
 
     def _add_entry(self, last_offset: int, position: int) -> None:
         indexes = self._active
         assert indexes is not None, "a sealed segment is not appended to"
+        assert self._latest is not None, "an active segment knows its latest timestamp"
         indexes.offsets.append(last_offset, position)
-        indexes.times.append(self._max_timestamp or 0, self._max_timestamp_offset)
+        indexes.times.append(self._latest, self._latest_offset)
         self._bytes_since_entry = 0
-
-    def _trim_tail(self) -> None:
-        drop = len(self._tail_ends) - TAIL_BATCHES_MAX // 2
-        self._tail_start = self._tail_ends[drop - 1]
-        del self._tail_ends[:drop]
-        del self._tail_positions[:drop]
 
     def append_aborted(self, transaction: AbortedTransaction) -> None:
         path = self.place.path(self.base_offset, file_names.TRANSACTION_INDEX)
@@ -213,9 +180,6 @@ class Segment:
     def cut_unknown_tail(self) -> None:
         """After a failed write: remove whatever it left behind."""
         self._log.open().truncate(self.size_bytes)
-
-    def can_hold(self, last_offset: int) -> bool:
-        return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
     @property
     def index_entries(self) -> int:
@@ -230,76 +194,52 @@ class Segment:
         cache = self.place.index_cache
         indexes = cache.get(self.path)
         if indexes is None:
-            indexes = self._load_indexes() or self.rebuild_indexes()
+            indexes = self.place.load_indexes(self.base_offset, self.size_bytes)
+            if indexes is None:
+                return self.rebuild_indexes()
             cache.put(self.path, indexes)
         return indexes
 
-    def _load_indexes(self) -> SegmentIndexes | None:
-        disk, path, base = self.place.disk, self.place.path, self.base_offset
-        offsets = OffsetIndex.load(
-            disk, path(base, file_names.OFFSET_INDEX), base, log_bytes=self.size_bytes
-        )
-        times = TimeIndex.load(disk, path(base, file_names.TIME_INDEX), base)
-        if offsets is None or times is None:
-            return None
-        return SegmentIndexes(offsets, times)
-
     def rebuild_indexes(self) -> SegmentIndexes:
-        """Make the offset and time indexes anew from the batches' headers, and write them."""
-        offsets, times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
-        since_entry = 0
-        latest, latest_offset = NO_TIMESTAMP, Offset(-1)
-        for header in walk(self.file(), 0, self.size_bytes):
-            if header.max_timestamp > latest:
-                latest, latest_offset = header.max_timestamp, header.last_offset
-            if since_entry > self.index_interval_bytes:
-                offsets.append(header.last_offset, header.position)
-                times.append(latest, latest_offset)
-                since_entry = 0
-            since_entry += header.size_bytes
-        times.append(latest, latest_offset)
-        disk, path = self.place.disk, self.place.path
-        offsets.write(disk, path(self.base_offset, file_names.OFFSET_INDEX))
-        times.write(disk, path(self.base_offset, file_names.TIME_INDEX))
-        return SegmentIndexes(offsets, times)
+        """Make the offset and time indexes anew from the data, and write them."""
+        indexes = index_batches(
+            self.file(),
+            self.size_bytes,
+            self.base_offset,
+            interval_bytes=self.index_interval_bytes,
+        )
+        self.place.write_indexes(self.base_offset, indexes)
+        self._learn_latest(indexes.times.last)
+        if self._active is not None:
+            self._active = indexes
+        else:
+            self.place.index_cache.put(self.path, indexes)
+        return indexes
 
     def transactions(self) -> TransactionIndex:
         """The aborted transactions that end here."""
         if self._transactions is None:
-            path = self.place.path(self.base_offset, file_names.TRANSACTION_INDEX)
-            loaded = TransactionIndex.load(self.place.disk, path, self.base_offset)
-            self._transactions = loaded if loaded is not None else TransactionIndex()
+            self._transactions = self.place.load_transactions(self.base_offset)
         return self._transactions
 
     def set_transactions(self, index: TransactionIndex) -> None:
         self._transactions = index
-        index.write(
-            self.place.disk, self.place.path(self.base_offset, file_names.TRANSACTION_INDEX)
-        )
+        path = self.place.path(self.base_offset, file_names.TRANSACTION_INDEX)
+        index.write(self.place.disk, path)
 
     def locate(self, offset: int) -> tuple[Position, int]:
         """Where the first batch that ends after `offset` begins, and its size.
 
         The segment's size and 0 where no batch does.
         """
-        if offset >= self._tail_start:
-            index = bisect_right(self._tail_ends, offset)
-            positions = self._tail_positions
-            if index >= len(positions):
-                return Position(self.size_bytes), 0
-            after = positions[index + 1] if index + 1 < len(positions) else self.size_bytes
-            return Position(positions[index]), after - positions[index]
-        header = self.find(offset)
-        if header is None:
-            return Position(self.size_bytes), 0
-        return Position(header.position), header.size_bytes
-
-    def find(self, offset: int) -> ScannedHeader | None:
-        """The header of the first batch that ends after `offset`."""
+        tail = self._tail
+        if offset >= tail.start_offset:
+            position, size_bytes = tail.locate(offset, self.size_bytes)
+            return Position(position), size_bytes
         for header in self.headers_from(offset):
             if header.last_offset >= offset:
-                return header
-        return None
+                return Position(header.position), header.size_bytes
+        return Position(self.size_bytes), 0
 
     def headers_from(self, offset: int) -> Iterator[ScannedHeader]:
         """Headers from somewhere at or before the batch that holds `offset`, to the end."""
@@ -309,47 +249,28 @@ class Segment:
             return walk(file, 0, self.size_bytes)
         first = next(walk(file, entry.position, self.size_bytes), None)
         if first is None or first.last_offset != entry.last_offset:
-            # The index file lies, so it is not used again; the data decides.
-            self._adopt(self.rebuild_indexes())
+            # The index lies, so it is not used again: the data decides.
+            self.rebuild_indexes()
             return walk(file, 0, self.size_bytes)
         return walk(file, entry.position, self.size_bytes)
-
-    def _adopt(self, indexes: SegmentIndexes) -> None:
-        if self._active is not None:
-            self._active = indexes
-        else:
-            self.place.index_cache.put(self.path, indexes)
 
     # --- time ------------------------------------------------------------------------------------
 
     @property
     def max_timestamp(self) -> int:
         """The latest timestamp of its batches, or -1."""
-        if self._max_timestamp is None:
-            self._learn_max_timestamp(self._last_time_entry())
-        latest = self._max_timestamp
-        return NO_TIMESTAMP if latest is None else latest
+        if self._latest is None:
+            cached = self.place.index_cache.get(self.path)
+            try:
+                last = cached.times.last if cached else self.place.last_time_entry(self.base_offset)
+            except FileNotFoundError:
+                last = self.indexes().times.last
+            self._learn_latest(last)
+        assert self._latest is not None, "it has just been looked up"
+        return self._latest
 
-    @property
-    def max_timestamp_offset(self) -> Offset:
-        """The last offset of the batch with the latest timestamp."""
-        return self._max_timestamp_offset if self.max_timestamp >= 0 else self.base_offset
-
-    def _last_time_entry(self) -> tuple[int, Offset] | None:
-        indexes = self._active or self.place.index_cache.get(self.path)
-        if indexes is not None:
-            return indexes.times.last
-        path = self.place.path(self.base_offset, file_names.TIME_INDEX)
-        try:
-            file = self.place.disk.open(path)
-        except FileNotFoundError:
-            return self.indexes().times.last
-        size = file.size()
-        file.close()
-        return time_index.last_entry(self.place.disk, path, size, self.base_offset)
-
-    def _learn_max_timestamp(self, last: tuple[int, Offset] | None) -> None:
-        self._max_timestamp, self._max_timestamp_offset = last or (NO_TIMESTAMP, Offset(-1))
+    def _learn_latest(self, last: tuple[int, Offset] | None) -> None:
+        self._latest, self._latest_offset = last or (NO_TIMESTAMP, Offset(-1))
 
     @property
     def first_timestamp(self) -> int:
@@ -370,9 +291,8 @@ class Segment:
                 continue
             for record in read_batch(file, header).records():
                 if record.timestamp >= timestamp and record.offset >= start_offset:
-                    return TimestampedOffset(
-                        record.timestamp, Offset(record.offset), header.leader_epoch
-                    )
+                    offset = Offset(record.offset)
+                    return TimestampedOffset(record.timestamp, offset, header.leader_epoch)
         return None
 
     def info(self) -> SegmentInfo:
@@ -395,9 +315,7 @@ class Segment:
         indexes.offsets.truncate_to_position(position)
         indexes.times.truncate_to(offset)
         self.learn_end()
-        disk, path = self.place.disk, self.place.path
-        indexes.offsets.write(disk, path(self.base_offset, file_names.OFFSET_INDEX))
-        indexes.times.write(disk, path(self.base_offset, file_names.TIME_INDEX))
+        self.place.write_indexes(self.base_offset, indexes)
         transactions = self.transactions()
         if transactions.truncate_to(offset):
             self.set_transactions(transactions)
@@ -407,20 +325,15 @@ class Segment:
 
         False where the file does not end with a whole batch.
         """
-        offsets = self.indexes().offsets
-        start = offsets.last_position
-        self._learn_max_timestamp(self.indexes().times.last)
+        self._learn_latest(self.indexes().times.last)
         end, position = self.base_offset, 0
         for header in self.headers_from(self.base_offset + RELATIVE_OFFSET_MAX):
             end = Offset(header.last_offset + 1)
             position = header.position + header.size_bytes
             if header.max_timestamp > self.max_timestamp:
-                self._max_timestamp = header.max_timestamp
-                self._max_timestamp_offset = header.last_offset
+                self._latest, self._latest_offset = header.max_timestamp, header.last_offset
         self.end_offset = end
         self._first_timestamp = None
-        self._bytes_since_entry = self.size_bytes - start
-        self._tail_start = end
-        self._tail_ends = []
-        self._tail_positions = []
+        self._bytes_since_entry = self.size_bytes - self.indexes().offsets.last_position
+        self._tail = SegmentTail(end)
         return position == self.size_bytes

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from ottla.model.file_region import FileRegion
 from ottla.model.ids import Position
-from ottla.storage.segment import Segment, SegmentPlace, TimestampedOffset
+from ottla.storage.segment import Segment, SegmentInfo, TimestampedOffset
+from ottla.storage.segment_place import SegmentPlace
 from ottla.storage.transaction_index import AbortedTransaction
 
 
@@ -45,6 +46,34 @@ class Segments:
         self._segments.append(segment)
         self._bases.append(segment.base_offset)
         self.active = segment
+
+    def roll(self, now_ms: int) -> None:
+        """Seal the active segment and begin a new one. On OSError nothing has changed."""
+        old = self.active
+        new = Segment(self.place, old.end_offset, index_interval_bytes=old.index_interval_bytes)
+        old.write_indexes()
+        new.create(now_ms)
+        old.seal(now_ms)
+        self.push(new)
+
+    def truncate_to(self, offset: int) -> list[Segment]:
+        """Cut at `offset`, which is not below the first base; the segments that are gone."""
+        gone = [segment for segment in self._segments if segment.base_offset > offset]
+        last = next(s for s in reversed(self._segments) if s.base_offset <= offset)
+        last.truncate_to(offset)
+        self.replace(gone, ())
+        if not last.is_active:
+            last.activate()
+        return gone
+
+    def restart_at(self, offset: int, now_ms: int) -> None:
+        """Let go of all segments and begin again with an empty one."""
+        new = Segment(self.place, offset, index_interval_bytes=self.active.index_interval_bytes)
+        new.create(now_ms)
+        self.replace(list(self._segments), [new])
+
+    def infos(self) -> list[SegmentInfo]:
+        return [segment.info() for segment in self._segments]
 
     def replace(self, gone: Iterable[Segment], new: Iterable[Segment]) -> None:
         """Swap some segments for others that cover no more than they did."""

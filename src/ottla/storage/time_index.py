@@ -110,16 +110,14 @@ class TimeIndex:
         )
 
 
-def last_entry(
-    disk: Disk, path: str, size_bytes: int, base_offset: int
-) -> tuple[int, Offset] | None:
+def last_entry(disk: Disk, path: str, base_offset: int) -> tuple[int, Offset] | None:
     """The last entry of a time index file, without loading the file."""
-    if size_bytes < ENTRY_BYTES or size_bytes % ENTRY_BYTES:
-        return None
     file = disk.open(path)
     try:
-        entry = file.read_at(size_bytes - ENTRY_BYTES, ENTRY_BYTES)
+        entry = file.read_at(max(file.size() - ENTRY_BYTES, 0), ENTRY_BYTES)
     finally:
         file.close()
+    if len(entry) < ENTRY_BYTES:
+        return None
     timestamp, relative = _ENTRY.unpack(entry)
     return timestamp, Offset(base_offset + relative)

@@ -8,10 +8,13 @@ through at once: there are few, and a reader's correctness hangs on them.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from ottla.model.ids import Offset, ProducerId
+from ottla.records.batch import RecordBatch
 from ottla.storage.disk import Disk, read_file
 
 _ENTRY: Final = struct.Struct(">hqqqq")
@@ -27,6 +30,29 @@ class AbortedTransaction:
     first_offset: Offset
     last_offset: Offset
     last_stable_offset: Offset
+
+
+class AbortedTransactions:
+    """Aborted transactions of many producers, to ask which of them a batch belongs to."""
+
+    def __init__(self, transactions: Iterable[AbortedTransaction]) -> None:
+        self._by_producer: dict[int, list[AbortedTransaction]] = {}
+        for transaction in sorted(transactions, key=lambda entry: entry.first_offset):
+            self._by_producer.setdefault(transaction.producer_id, []).append(transaction)
+
+    def containing(self, producer_id: int, offset: int) -> AbortedTransaction | None:
+        """The producer's aborted transaction that spans `offset`."""
+        transactions = self._by_producer.get(producer_id)
+        if transactions is None:
+            return None
+        index = bisect_right(transactions, offset, key=lambda entry: entry.first_offset) - 1
+        if index < 0 or transactions[index].last_offset < offset:
+            return None
+        return transactions[index]
+
+    def holds(self, batch: RecordBatch) -> bool:
+        """Is this transactional batch part of an aborted transaction?"""
+        return self.containing(batch.producer_id, batch.base_offset) is not None
 
 
 class TransactionIndex:
