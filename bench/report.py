@@ -95,7 +95,7 @@ def _bar_row(name: str, bar: Times | AtMost, sides: Sides, note: str) -> Row:
         measured = sides.ratio(bar.figure)
         text = f"≤ {bar.at_most:g} ×" if bar.at_least is None else f"≥ {bar.at_least:g} ×"
     if measured is None:
-        return _row(name, bar.figure, sides, text, "not measured")
+        return _row(name, bar.figure, sides, text, "not measured" + note)
     return _row(name, bar.figure, sides, text, ("pass" if bar.is_met(measured) else "FAIL") + note)
 
 
