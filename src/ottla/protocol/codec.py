@@ -29,7 +29,7 @@ Encoder = Callable[[Message, bytearray, Regions], None]
 
 
 class Decoder(Protocol[M_co]):
-    """Reads one message, which ends where the buffer ends; raises ProtocolError."""
+    """Reads the message that starts at `position`; raises ProtocolError."""
 
     def __call__(self, buffer: memoryview, position: int = 0, /) -> M_co: ...
 
@@ -55,7 +55,7 @@ def encoder(message_class: type[Message], version: int) -> Encoder:
 
 
 def decode(message_class: type[M], buffer: bytes | bytearray | memoryview, version: int) -> M:
-    """Read a message that fills the buffer."""
+    """Read the message at the start of the buffer."""
     return decoder(message_class, version)(memoryview(buffer))
 
 

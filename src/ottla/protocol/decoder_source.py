@@ -5,7 +5,7 @@ fields, and the length that follows them, are read by one precompiled `unpack_fr
 varint is handled in place; longer ones, tags nobody knows and errors are calls into `wire.py`.
 
 The written function is `decode(buffer, position=0)`, and:
-1. it reads no byte outside of the buffer and leaves none over;
+1. it reads no byte outside of the buffer; bytes behind the message it lets be;
 2. the elements of all arrays longer than one together stay under ELEMENTS_MAX, and a count is
    believed only if as many elements could be in the bytes that remain (a single element is what
    nearly every array has, and adds no more than its parent, which is counted);

@@ -31,7 +31,7 @@ class EncoderSource:
         self.plan = plan
         self.flexible = plan.flexible
         self.lines: list[str] = []
-        self.indent = 1
+        self.indent = 2
         self.run: list[tuple[str, str]] = []
         self.out = "out"
         self.names: dict[str, object] = {
@@ -42,10 +42,22 @@ class EncoderSource:
         self.variables = 0
 
     def write(self) -> str:
-        """The source of the whole module: one function, `encode`."""
+        """The source of the whole module: one function, `encode`.
+
+        What goes wrong in it is a mistake of ours, such as null in a field that cannot be null; the
+        error gets a note that names the message.
+        """
         self._struct(self.plan, "message")
         self._flush()
-        return "\n".join(["def encode(message, out, regions):", *self.lines, " return", ""])
+        head = ["def encode(message, out, regions):", " try:"]
+        tail = [
+            "  return",
+            " except Exception as error:",
+            f"  error.add_note('while encoding {self.plan.message_class.__name__}')",
+            "  raise",
+            "",
+        ]
+        return "\n".join(head + self.lines + tail)
 
     def _line(self, text: str) -> None:
         self.lines.append(" " * self.indent + text)
@@ -54,19 +66,21 @@ class EncoderSource:
         self.variables += 1
         return f"{name}_{self.variables}"
 
-    def _packed(self, run: list[tuple[str, str]]) -> str:
-        """The expression that packs a run of (format code, value); a pad byte has no value."""
+    def _appended(self, run: list[tuple[str, str]]) -> str:
+        """The statement that packs a run of (format code, value); a pad byte has no value."""
         codes = "".join(code for code, _ in run)
+        if codes in ("x", "B"):
+            return f"{self.out}.append({run[0][1] or 0})"
         if set(codes) == {"x"}:
-            return repr(bytes(len(codes)))
+            return f"{self.out} += {bytes(len(codes))!r}"
         name = "pack_" + codes.replace("?", "t")
         self.names[name] = struct.Struct(">" + codes).pack
-        return f"{name}({', '.join(value for _, value in run if value)})"
+        return f"{self.out} += {name}({', '.join(value for _, value in run if value)})"
 
     def _flush(self) -> None:
         """Write the pending run of fixed-width fields at once."""
         if self.run:
-            self._line(f"{self.out} += {self._packed(self.run)}")
+            self._line(self._appended(self.run))
             self.run = []
 
     def _flush_with(self, code: str, value: str) -> None:
@@ -79,10 +93,10 @@ class EncoderSource:
         run = self.run
         self.run = []
         self._line(f"if {value} < 128:")
-        self._line(f" {self.out} += {self._packed([*run, ('B', value)])}")
+        self._line(" " + self._appended([*run, ("B", value)]))
         self._line("else:")
         if run:
-            self._line(f" {self.out} += {self._packed(run)}")
+            self._line(" " + self._appended(run))
         self._line(f" write_uvarint({self.out}, {value})")
 
     def _struct(self, plan: StructPlan, source: str) -> None:
@@ -205,11 +219,9 @@ class EncoderSource:
             self.run.append(("x", ""))
             return
         values = [self._variable(field.name) for field in fields]
-        absent = [
-            self._is_absent(field, value) for field, value in zip(fields, values, strict=True)
-        ]
         for field, value in zip(fields, values, strict=True):
             self._line(f"{value} = {source}.{field.name}")
+        absent = [self._is_absent(*pair) for pair in zip(fields, values, strict=True)]
         run = list(self.run)
         self._line(f"if {' and '.join(absent)}:")
         self.indent += 1
@@ -219,6 +231,11 @@ class EncoderSource:
         self.indent += 1
         self.run = run
         self._flush()
+        self._section(fields, values, absent)
+        self.indent -= 1
+
+    def _section(self, fields: list[FieldPlan], values: list[str], absent: list[str]) -> None:
+        """A tagged section with something in it."""
         outer, section, count = self.out, self._variable("section"), self._variable("tags")
         self._line(f"{section} = bytearray()")
         self._line(f"{count} = 0")
@@ -231,7 +248,6 @@ class EncoderSource:
         self.out = outer
         self._line(f"write_uvarint({outer}, {count})")
         self._line(f"{outer} += {section}")
-        self.indent -= 1
 
     def _tag(self, field: FieldPlan, value: str, section: str) -> None:
         """One tagged field: its tag, its size, its content."""

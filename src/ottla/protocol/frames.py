@@ -64,12 +64,9 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
             position += length
             if position > len(frame):
                 raise BadLength("RequestHeader", "client_id", length)
-            client_id = str(frame[10:position], "utf-8")
+            client_id = frame[10:position].tobytes().decode()
         if api_version >= _flexible_from(api_key):
-            tags = frame[position]
-            position += 1
-            if tags:
-                position = skip_tags(frame, position, tags)
+            position = skip_tags(frame, position) if frame[position] else position + 1
     except (IndexError, error):
         raise Truncated("RequestHeader", len(frame)) from None
     except UnicodeDecodeError:
@@ -122,8 +119,7 @@ def decode_response_header(frame: memoryview, api: Api, version: int) -> tuple[i
     position = _RESPONSE_START.size
     if api.response_header_version(version) > 0:
         try:
-            tags = frame[position]
-            position = skip_tags(frame, position + 1, tags)
+            position = skip_tags(frame, position)
         except IndexError:
             raise Truncated("ResponseHeader", len(frame)) from None
     return correlation_id, position

@@ -51,11 +51,10 @@ def read_tag(buffer: memoryview, position: int) -> tuple[int, int, int]:
     return tag, position, end
 
 
-def skip_tags(buffer: memoryview, position: int, count: int) -> int:
-    """Pass over `count` tagged fields nobody here knows; return the position after them.
-
-    `count` is the section's first byte; a longer varint is read on.
-    """
+def skip_tags(buffer: memoryview, position: int) -> int:
+    """Pass over a tagged section that nobody here knows; return the position after it."""
+    count = buffer[position]
+    position += 1
     if count > 0x7F:
         count, position = read_uvarint(buffer, position, count)
     for _ in range(count):

@@ -97,8 +97,9 @@ def test_null_and_empty_arrays_are_told_apart_where_the_version_can() -> None:
 
 
 def test_null_cannot_be_written_where_the_version_has_no_null() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError) as caught:
         encode(MetadataRequest(topics=None), 0)
+    assert "MetadataRequest" in caught.value.__notes__[0]
 
 
 def test_a_tagged_field_with_its_default_takes_no_bytes() -> None:
