@@ -75,8 +75,7 @@ class Log:
         self.start_offset = parts.start_offset
         self.end_offset: Offset = parts.segments.active.end_offset
         self.high_watermark = parts.start_offset
-        self.first_dirty_offset = Offset(0)
-        """Below this the log is compacted."""
+        self.first_dirty_offset = Offset(0)  # below it the log is compacted
         self.configure(settings)
 
     def configure(self, settings: TopicSettings) -> None:
@@ -253,9 +252,7 @@ class Log:
     def last_stable_offset(self) -> Offset:
         """Below this, every transaction has ended and is committed to all replicas."""
         unstable = self.producers.first_unstable_offset
-        if unstable is None or unstable > self.high_watermark:
-            return self.high_watermark
-        return unstable
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     @property
     def recovery_point(self) -> Offset:
@@ -340,18 +337,21 @@ class Log:
         self.first_dirty_offset = min(self.first_dirty_offset, end)
         self._rolling.begin(self.segments.active, self._clock.now_ms())
 
-    # --- ending ----------------------------------------------------------------------------------
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that have been silent for `expiration_ms`; how many that were."""
+        return self.producers.expire(now_ms, expiration_ms)
 
     def close(self) -> None:
         """Write what only memory holds, sync everything, and let go of the files."""
+        active = self.segments.active
         try:
-            self.segments.active.write_indexes()
+            active.write_indexes()
             self._snapshots.write(self.end_offset, self.producers.entries(), sync=True)
             self.epochs.write(sync=True)
         except OSError as error:
             raise self._failed(error) from error
         job = self.begin_flush()
-        job.paths += self.segments.active.paths()[1:]
+        job.paths += active.paths()[1:]
         job.run()
         self.finish_flush(job)
         self.release()

@@ -205,8 +205,8 @@ class LogDirectory:
             log.release()
         unique = blake2b(f"{partition} {now_ms} {len(self._deleted)}".encode(), digest_size=16)
         target = f"{self.root}/{file_names.deleted_directory(partition, unique.hexdigest())}"
+        # Not synced: should the old name come back, its topic id tells that it is of no use.
         self._disk.rename(self.path(partition), target)
-        self._disk.sync_directory(self.root)
         self._found.pop(partition, None)
         for points in self._points.values():
             points.pop(partition, None)
