@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import sys
 from collections.abc import Mapping
@@ -12,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ottla import __version__
-from ottla.cli.complaint import say_error
-from ottla.cli.exit_code import ExitCode
 from ottla.cli.output import note
 from ottla.clients.address import parse_address
 from ottla.settings.broker import BrokerSettings, broker_declarations
@@ -56,7 +53,7 @@ def serve(
     pairs: tuple[str, ...],
     advertise: str | None,
     log_level: str,
-) -> int:
+) -> None:
     """Run a broker that every Kafka client can use. Ctrl-C or SIGTERM stops it.
 
     \b
@@ -69,7 +66,7 @@ def serve(
     logging.basicConfig(level=log_level.upper(), format=LOG_FORMAT, stream=sys.stderr)
     for warning in warnings(texts, broker_declarations()):
         note(f"note: {warning}")
-    return _run(texts, ", ".join(settings.data_directories()))
+    _run(texts, ", ".join(settings.data_directories()))
 
 
 def gather_settings(
@@ -91,21 +88,11 @@ def gather_settings(
     return texts
 
 
-def _run(texts: Mapping[str, str], data: str) -> int:
+def _run(texts: Mapping[str, str], data: str) -> None:
     from ottla.broker.app import serve as run_broker
 
     def ready(broker: Broker) -> None:
         click.echo(f"Ottla {__version__} ready on {broker.address}, data in {data}")
         sys.stdout.flush()
 
-    try:
-        run_broker(texts, ready=ready)
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        say_error(
-            f"another program listens on {texts['listeners'].rpartition('/')[2]} already.",
-            "stop it, or choose another port with --listen HOST:PORT",
-        )
-        return ExitCode.FAILED
-    return ExitCode.OK
+    run_broker(texts, ready=ready)

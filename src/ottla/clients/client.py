@@ -125,11 +125,13 @@ class Client:
 
     async def partition(self, partition: TopicPartition) -> PartitionInfo:
         """The partition with its leader; TopicNotFound if there is none."""
-        topic = await self.topic(partition.topic)
-        for info in topic.partitions:
-            if info.partition == partition.partition:
-                return info
-        raise TopicNotFound(partition.topic, partition.partition)
+        is_known = partition.topic in self._picture.topics
+        found = _find(await self.topic(partition.topic), partition.partition)
+        if found is None and is_known:  # partitions may have been added since
+            found = _find(await self.topic(partition.topic, refresh=True), partition.partition)
+        if found is None:
+            raise TopicNotFound(partition.topic, partition.partition)
+        return found
 
     async def leader(self, partition: TopicPartition) -> BrokerId:
         """The broker that leads the partition; the error is worth a retry while there is none."""
@@ -208,3 +210,7 @@ class Client:
                 connection = await BrokerConnection.open(address, self.options.connection)
                 self._connections[address] = connection
             return connection
+
+
+def _find(topic: TopicInfo, partition: int) -> PartitionInfo | None:
+    return next((info for info in topic.partitions if info.partition == partition), None)

@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from ottla.clients.client import Client
 from ottla.clients.failures import BrokerTooOld, TopicNotFound, check_answer, refusal
 from ottla.clients.metadata import TopicInfo
@@ -46,8 +48,7 @@ _PRODUCE_VERSION_MIN: Final = 3
 """The first that takes batches of format 2."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewRecord:
+class NewRecord(msgspec.Struct, frozen=True, gc=False):
     """A record to be written; partition and timestamp are chosen unless given."""
 
     value: bytes | None
