@@ -6,8 +6,8 @@ varint is handled in place; longer ones, tags nobody knows and errors are calls 
 
 The written function is `decode(buffer, position=0)`, and:
 1. it reads no byte outside of the buffer; bytes behind the message it lets be;
-2. the elements of all arrays longer than one together stay under ELEMENTS_MAX, and a count is
-   believed only if as many elements could be in the bytes that remain (a single element is what
+2. tags and the elements of all arrays longer than one together stay under ELEMENTS_MAX, and a count
+   is believed only if as many elements could be in the bytes that remain (a single element is what
    nearly every array has, and adds no more than its parent, which is counted);
 3. whatever is wrong with the bytes comes out as a ProtocolError.
 """
@@ -23,7 +23,7 @@ from ottla.protocol.message import FIXED_TYPES, Array, Bytes, Nested, String, Uu
 from ottla.protocol.plan import FieldPlan, StructPlan, fixed_element, fixed_size
 
 ELEMENTS_MAX: Final = 1_000_000
-"""How many array elements one message may hold, over all its arrays longer than one."""
+"""How many tags, and elements in arrays longer than one, a message may hold altogether."""
 
 
 class DecoderSource:
@@ -254,8 +254,11 @@ class DecoderSource:
         """The tagged section: known tags are read in place, others passed over."""
         fields = plan.tagged()
         if not fields and not self.run:
-            self._line("if buffer[position]: position = skip_tags(buffer, position)")
-            self._line("else: position += 1")
+            self._line("if buffer[position]:")
+            self._line(" budget -= buffer[position]")
+            self._line(" position = skip_tags(buffer, position, budget)")
+            self._line("else:")
+            self._line(" position += 1")
             return
         tags = self._variable("tags")
         self.run.append((tags, "B"))
@@ -264,12 +267,14 @@ class DecoderSource:
             values[field.name] = self._variable(field.name)
             self._line(f"{values[field.name]} = {self._default(field)}")
         self._line(f"if {tags}:")
-        if not fields:
-            self._line(" position = skip_tags(buffer, position - 1)")
-            return
         self.indent += 1
-        self._line(f"if {tags} > 127:")
-        self._line(f" {tags}, position = read_uvarint(buffer, position, {tags})")
+        self._line(f"budget -= {tags}")
+        if not fields:
+            self._line("position = skip_tags(buffer, position - 1, budget)")
+            self.indent -= 1
+            return
+        self._line(f"if budget < 0 or {tags} > {wire.TAGS_MAX}:")
+        self._line(f" fail_count({self.message_name!r}, 'tagged fields', {tags})")
         self._line(f"while {tags}:")
         self.indent += 1
         self._line(f"{tags} -= 1")

@@ -13,6 +13,10 @@ VARINT_SHIFT_MAX = 28
 """A varint of the protocol holds 32 bits: at most five bytes."""
 
 
+TAGS_MAX = 0x7F
+"""How many tagged fields one section may hold: as many as one byte can say. No message has ten."""
+
+
 def read_uvarint(buffer: memoryview, position: int, first: int) -> tuple[int, int]:
     """Read on after `first`, a byte that said there is more; return the value and the position."""
     value = first & 0x7F
@@ -51,12 +55,15 @@ def read_tag(buffer: memoryview, position: int) -> tuple[int, int, int]:
     return tag, position, end
 
 
-def skip_tags(buffer: memoryview, position: int) -> int:
-    """Pass over a tagged section that nobody here knows; return the position after it."""
+def skip_tags(buffer: memoryview, position: int, budget: int = TAGS_MAX) -> int:
+    """Pass over a tagged section that nobody here knows; return the position after it.
+
+    `budget` is what the message may still hold after this section's tags.
+    """
     count = buffer[position]
     position += 1
-    if count > 0x7F:
-        count, position = read_uvarint(buffer, position, count)
+    if count > TAGS_MAX or budget < 0:
+        raise TooManyElements("the message", "tagged fields", count)
     for _ in range(count):
         _, _, position = read_tag(buffer, position)
     return position

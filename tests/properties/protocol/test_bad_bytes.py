@@ -18,6 +18,7 @@ from ottla.protocol.messages.fetch import FetchRequest
 from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.protocol.messages.offset_fetch import OffsetFetchRequest
 from ottla.protocol.messages.produce import ProduceRequest
+from ottla.protocol.wire import write_uvarint
 from properties.protocol.strategies import messages_with_version
 from unit.protocol.every_message import every_version
 
@@ -126,6 +127,24 @@ def test_the_limit_counts_the_elements_of_all_arrays_together() -> None:
     three_topics = struct.pack(">hii", 1, 1, 3) + topic * 3
     with pytest.raises(TooManyElements):
         decode(ProduceRequest, three_topics, 0)
+
+
+def test_more_tags_than_a_section_may_hold_are_refused() -> None:
+    without_tags = encode(MetadataRequest(topics=[]), 9)[:-1]
+    most = without_tags + b"\x7f" + b"\x09\x00" * 127
+    assert decode(MetadataRequest, most, 9) == MetadataRequest(topics=[])
+    with pytest.raises(TooManyElements):
+        decode(MetadataRequest, without_tags + b"\x80\x01" + b"\x09\x00" * 128, 9)
+
+
+def test_tags_count_towards_the_limit_of_elements() -> None:
+    topics = ELEMENTS_MAX // 100
+    topic = b"\x01\x01\x7f" + b"\x09\x00" * 127  # a name, no partitions, 127 tags
+    data = bytearray(b"\x00\x00\x01\x00\x00\x00\x01")
+    write_uvarint(data, topics + 1)
+    data += topic * topics + b"\x00"
+    with pytest.raises(TooManyElements):
+        decode(ProduceRequest, data, 9)
 
 
 def test_text_that_is_not_utf8_is_refused() -> None:
