@@ -64,8 +64,7 @@ class Log:
 
     def __init__(self, parts: LogParts, settings: TopicSettings, clock: Clock) -> None:
         self.segments = parts.segments
-        self.epochs = parts.epochs
-        self.producers = parts.producers
+        self.epochs, self.producers = parts.epochs, parts.producers
         self._snapshots = parts.snapshots
         self._clock = clock
         self._directory = parts.segments.place.directory

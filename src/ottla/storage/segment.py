@@ -21,7 +21,7 @@ from ottla.storage.disk import Bytes, File
 from ottla.storage.index_cache import SegmentIndexes
 from ottla.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
 from ottla.storage.segment_place import SegmentPlace, index_batches
-from ottla.storage.segment_tail import SegmentTail
+from ottla.storage.segment_tail import OFFSET_MAX, SegmentTail
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.transaction_index import AbortedTransaction, TransactionIndex
 
@@ -83,7 +83,7 @@ class Segment:
         self._latest: int | None = None
         """The latest timestamp; None until it has been looked up."""
         self._latest_offset = Offset(-1)
-        self._tail = SegmentTail(base_offset)
+        self._tail = SegmentTail(OFFSET_MAX)  # knows nothing until batches are appended
 
     # --- its files -------------------------------------------------------------------------------
 
@@ -109,6 +109,7 @@ class Segment:
         self._active = SegmentIndexes(OffsetIndex(self.base_offset), TimeIndex(self.base_offset))
         self._transactions = TransactionIndex()
         self._latest = NO_TIMESTAMP
+        self._tail = SegmentTail(self.base_offset)
 
     def activate(self) -> None:
         """Make a segment found on disk the one that is appended to."""

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from typing import Final
 
 TAIL_BATCHES_MAX: Final = 512
+OFFSET_MAX: Final = 2**63 - 1
 
 
 class SegmentTail:
