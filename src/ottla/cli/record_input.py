@@ -7,6 +7,7 @@ import binascii
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import Final
 
 import msgspec
 
@@ -35,6 +36,10 @@ class InputRules:
     partition: int | None = None
 
 
+_ABSENT: Final = msgspec.Raw()
+"""No JSON text at all, which is not the same as null."""
+
+
 class JsonHeader(msgspec.Struct, forbid_unknown_fields=True):
     """A header whose name may appear several times, or whose value is not text."""
 
@@ -46,9 +51,9 @@ class JsonHeader(msgspec.Struct, forbid_unknown_fields=True):
 class JsonRecord(msgspec.Struct, forbid_unknown_fields=True):
     """A line of JSON: what `ottla consume --format json` prints, and what people write by hand."""
 
-    value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    value: msgspec.Raw = _ABSENT
     value_base64: str | None = None
-    key: msgspec.Raw | None = None
+    key: msgspec.Raw = _ABSENT
     key_base64: str | None = None
     headers: dict[str, str | None] | list[JsonHeader] = msgspec.field(default_factory=list)
     partition: int | None = None
@@ -97,13 +102,12 @@ def _parse_json(line: bytes, rules: InputRules) -> NewRecord:
         record = _decode_json(line)
     except msgspec.DecodeError as error:
         raise InvalidRecord(f"{_excerpt(line)} is not a record in JSON ({error})") from None
-    if record.value is msgspec.UNSET and record.value_base64 is None:
+    if not bytes(record.value) and record.value_base64 is None:
         raise InvalidRecord(
             f'{_excerpt(line)} has no "value"; where each line is a value itself, use --format text'
         )
-    raw_value = None if record.value is msgspec.UNSET else record.value
     return NewRecord(
-        value=_json_bytes(raw_value, record.value_base64),
+        value=_json_bytes(record.value, record.value_base64),
         key=_json_bytes(record.key, record.key_base64),
         headers=rules.headers + _json_headers(record.headers),
         partition=record.partition if rules.partition is None else rules.partition,
@@ -111,20 +115,17 @@ def _parse_json(line: bytes, rules: InputRules) -> NewRecord:
     )
 
 
-def _json_bytes(raw: object, encoded: str | None) -> bytes | None:
+def _json_bytes(raw: msgspec.Raw, encoded: str | None) -> bytes | None:
     """A string stands for its UTF-8, null for null, anything else for its own JSON text."""
     if encoded is not None:
         try:
             return base64.b64decode(encoded, validate=True)
         except (ValueError, binascii.Error):
             raise InvalidRecord(f"{encoded!r} is not base64") from None
-    if raw is None:
-        return None
-    assert isinstance(raw, msgspec.Raw)
     text = bytes(raw)
     if text[:1] == b'"':
         return msgspec.json.decode(text, type=str).encode()
-    return None if text == b"null" else text
+    return None if text in (b"", b"null") else text
 
 
 def _json_headers(headers: dict[str, str | None] | list[JsonHeader]) -> Headers:
@@ -137,7 +138,7 @@ def _json_headers(headers: dict[str, str | None] | list[JsonHeader]) -> Headers:
 
 def _header_value(header: JsonHeader) -> bytes | None:
     if header.value_base64 is not None:
-        return _json_bytes(None, header.value_base64)
+        return _json_bytes(_ABSENT, header.value_base64)
     return None if header.value is None else header.value.encode()
 
 
