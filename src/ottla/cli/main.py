@@ -37,6 +37,8 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "log": "Dump and verify segment files on disk.",
     },
 }
+COMPLETION_VARIABLE: Final = "_OTTLA_COMPLETE"
+"""Set by the shell's completion script, which click writes."""
 EPILOG: Final = (
     "Commands that talk to a broker find it by --bootstrap or OTTLA_BOOTSTRAP, "
     "else at 127.0.0.1:9092."
@@ -108,7 +110,7 @@ def run(arguments: list[str]) -> int:
     """Runs one command line; returns its exit code. Never lets an exception out."""
     wants_debug = "--debug" in arguments or bool(os.environ.get("OTTLA_DEBUG"))
     try:
-        code = ottla.main(arguments, prog_name="ottla", standalone_mode=False)
+        code = _invoke(arguments)
         sys.stdout.flush()
     except BaseException as error:
         if wants_debug and not isinstance(error, click.ClickException | SystemExit):
@@ -117,6 +119,14 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
         return exit_code_for(error)
     return code if isinstance(code, int) else ExitCode.OK
+
+
+def _invoke(arguments: list[str]) -> object:
+    if COMPLETION_VARIABLE in os.environ:
+        ottla.main(arguments, prog_name="ottla", complete_var=COMPLETION_VARIABLE)
+    # Not `ottla.main`: it has its own mind about broken pipes and Ctrl-C.
+    with ottla.make_context("ottla", arguments) as context:
+        return ottla.invoke(context)
 
 
 def exit_code_for(error: BaseException) -> int:
@@ -132,6 +142,8 @@ def exit_code_for(error: BaseException) -> int:
             code = error.exit_code if isinstance(error, click.exceptions.Exit) else error.code
             return code if isinstance(code, int) else ExitCode.FAILED
         case KeyboardInterrupt() | click.Abort() | EOFError():
+            if sys.stderr.isatty():
+                click.echo(err=True)  # the prompt should not stand behind the terminal's ^C
             return ExitCode.INTERRUPTED
         case BrokenPipeError():
             _forget_output()

@@ -133,7 +133,7 @@ def test_a_bug_is_called_a_bug_and_shows_no_traceback(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr(main_module.ottla, "main", broken)
+    monkeypatch.setattr(main_module.ottla, "invoke", broken)
     assert run(["topics", "list"]) == ExitCode.BUG
     said = capsys.readouterr().err
     assert "this is a bug" in said
