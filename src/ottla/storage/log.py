@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ottla.errors import OffsetOutOfRange, StorageFailed
+from ottla.errors import OffsetOutOfRange, OutOfOrderSequence, StorageFailed
 from ottla.model.clock import Clock
 from ottla.model.file_region import FileRegion
 from ottla.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
@@ -27,7 +27,7 @@ from ottla.storage.admission import AdmissionRules, admit, check_replicated
 from ottla.storage.deleted_files import DeletedFiles
 from ottla.storage.epoch_history import EpochEnd, EpochHistory
 from ottla.storage.flush import Flusher, FlushJob
-from ottla.storage.producer_replay import rebuild_producers
+from ottla.storage.producer_replay import rebuild_producers, recall_batches
 from ottla.storage.producer_snapshot import ProducerSnapshots
 from ottla.storage.producer_state import EndedTransaction, Origin, ProducerState, RememberedBatch
 from ottla.storage.roll_policy import RollPolicy
@@ -102,9 +102,9 @@ class Log:
         data, batches = admit(records, rules, now_ms, origin)
         for batch in batches:
             if batch.producer_id >= 0:
-                duplicate = self.producers.check(batch)
+                duplicate = self._check_producer(batch)
                 if duplicate is not None:
-                    return self._answered_before(duplicate)
+                    return _first_answer(duplicate, rules, self.start_offset)
         base_offset = self.end_offset
         offset: int = base_offset
         for batch in batches:
@@ -130,10 +130,13 @@ class Log:
             self._write(records, batches, self._clock.now_ms())
         return Appended(base_offset, self.end_offset, NO_TIMESTAMP, self.start_offset)
 
-    def _answered_before(self, batch: RememberedBatch) -> Appended:
-        time_ms = batch.timestamp if self._rules.stamps_append_time else NO_TIMESTAMP
-        end_offset = Offset(batch.last_offset + 1)
-        return Appended(batch.base_offset, end_offset, time_ms, self.start_offset, True)
+    def _check_producer(self, batch: RecordBatch) -> RememberedBatch | None:
+        try:
+            return self.producers.check(batch)
+        except OutOfOrderSequence:
+            if not recall_batches(self.segments, self.producers):
+                raise
+            return self.producers.check(batch)
 
     def _write(self, data: memoryview, batches: list[RecordBatch], now_ms: int) -> None:
         segment = self.segments.active
@@ -160,7 +163,7 @@ class Log:
             segment.cut_unknown_tail()
         except OSError as second:
             return self.fence(f"a write failed ({error}) and so did cutting it off ({second})")
-        return self._failed(error)
+        return _failed(self._directory, error)
 
     def _index_aborted(self, ended: EndedTransaction) -> None:
         try:
@@ -177,16 +180,13 @@ class Log:
     def is_fenced(self) -> bool:
         return self._fence is not None
 
-    def _failed(self, error: OSError) -> StorageFailed:
-        return StorageFailed(f"{self._directory}: {error}")
-
     def assign_epoch(self, epoch: int, start_offset: Offset | None = None) -> None:
         """A leader of `epoch` begins to write, at the end unless said otherwise; or may never."""
         start = self.end_offset if start_offset is None else start_offset
         try:
             self.epochs.assign(LeaderEpoch(epoch), start)
         except OSError as error:
-            raise self._failed(error) from error
+            raise _failed(self._directory, error) from error
 
     def roll(self) -> Segment:
         """Close the active segment, if it holds anything, and begin a new one."""
@@ -197,7 +197,7 @@ class Log:
                 self._snapshots.write(self.end_offset, self.producers.entries())
                 segments.roll(now_ms)
             except OSError as error:
-                raise self._failed(error) from error
+                raise _failed(self._directory, error) from error
             self._flusher.has_new_names = True
             self._rolling.begin(segments.active, now_ms)
         return segments.active
@@ -348,7 +348,7 @@ class Log:
             self._snapshots.write(self.end_offset, self.producers.entries(), sync=True)
             self.epochs.write(sync=True)
         except OSError as error:
-            raise self._failed(error) from error
+            raise _failed(self._directory, error) from error
         job = self.begin_flush()
         job.paths += active.paths()[1:]
         job.run()
@@ -359,3 +359,14 @@ class Log:
         """Let go of the files without writing anything."""
         for segment in self.segments:
             segment.release()
+
+
+def _failed(directory: str, error: OSError) -> StorageFailed:
+    return StorageFailed(f"{directory}: {error}")
+
+
+def _first_answer(batch: RememberedBatch, rules: AdmissionRules, start_offset: Offset) -> Appended:
+    """What the producer was told when it sent this batch for the first time."""
+    time_ms = batch.timestamp if rules.stamps_append_time else NO_TIMESTAMP
+    end_offset = Offset(batch.last_offset + 1)
+    return Appended(batch.base_offset, end_offset, time_ms, start_offset, is_duplicate=True)

@@ -65,6 +65,11 @@ class OffsetIndex:
         last_offset = Offset(self._base_offset + self._relative_offsets[index])
         return IndexEntry(last_offset, Position(self._positions[index]))
 
+    def position_near(self, position: int) -> Position:
+        """The beginning of a batch at or before `position`."""
+        index = bisect_right(self._positions, position) - 1
+        return Position(self._positions[index] if index >= 0 else 0)
+
     def truncate_to_position(self, position: int) -> None:
         """Forget batches that begin at or past `position`."""
         keep = len(self._positions)

@@ -7,6 +7,8 @@ it takes longer, and comes out the same.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.model.ids import Offset
 from ottla.records.batch import CONTROL_BIT
 from ottla.storage.batch_scan import read_batch, walk
@@ -15,6 +17,10 @@ from ottla.storage.producer_state import ProducerState
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
 from ottla.storage.transaction_index import AbortedTransaction, TransactionIndex
+
+RECALLED_SEGMENTS: Final = 2
+RECALLED_BYTES: Final = 4 * 1024 * 1024
+"""How far back from the end of each of these segments producers' batches are looked for."""
 
 
 def rebuild_producers(
@@ -35,6 +41,22 @@ def rebuild_producers(
             if index_from is not None and segment.base_offset >= index_from:
                 segment.set_transactions(TransactionIndex(entries))
     return state
+
+
+def recall_batches(segments: Segments, state: ProducerState) -> bool:
+    """Learn of earlier batches than a snapshot had, from the end of the log; True if that was new.
+
+    A producer whose last five requests were all cut off by a restart repeats all five.
+    """
+    if state.is_complete:
+        return False
+    state.is_complete = True
+    for segment in list(segments)[: -RECALLED_SEGMENTS - 1 : -1]:
+        start = segment.indexes().offsets.position_near(segment.size_bytes - RECALLED_BYTES)
+        headers = walk(segment.file(), start, segment.size_bytes)
+        for header in reversed([header for header in headers if header.producer_id >= 0]):
+            state.remember_earlier(header)
+    return True
 
 
 def _restore(state: ProducerState, snapshots: ProducerSnapshots, newest: int) -> Offset:

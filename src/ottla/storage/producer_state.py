@@ -110,6 +110,8 @@ class ProducerState:
         self._ongoing: dict[ProducerId, Offset] = {}
         self._unreplicated: list[EndedTransaction] = []
         self.first_unstable_offset: Offset | None = None
+        self.is_complete = True
+        """False where only the last batch of each producer is known, from a snapshot."""
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -228,6 +230,7 @@ class ProducerState:
 
     def restore(self, entries: Iterable[ProducerEntry]) -> None:
         """Begin with what a snapshot held."""
+        self.is_complete = False
         for entry in entries:
             self._producers[entry.producer_id] = entry
             if entry.transaction_start is not None:

@@ -51,8 +51,8 @@ class World:
     settings: TopicSettings = SMALL
     disk: SimulatedDisk = field(default_factory=SimulatedDisk)
     clock: SetClock = field(default_factory=SetClock)
-    start_offset: Offset = Offset(0)
-    recovery_point: Offset = Offset(0)
+    start_offset: int = 0
+    recovery_point: int = 0
 
     def __post_init__(self) -> None:
         self.disk.make_directory(DIRECTORY)
@@ -68,8 +68,8 @@ class World:
                 place,
                 self.settings,
                 self.clock,
-                start_offset=self.start_offset,
-                recovery_point=self.recovery_point,
+                start_offset=Offset(self.start_offset),
+                recovery_point=Offset(self.recovery_point),
                 was_closed_cleanly=clean,
                 expected_sizes=sizes,
             )
@@ -127,7 +127,7 @@ def append(log: Log, *batches: memoryview, epoch: int = 0) -> None:
 
 def end_transaction(log: Log, producer_id: int, *, commit: bool) -> None:
     data = marker(producer_id, commit=commit)
-    log.append(data, leader_epoch=0, origin=Origin.COORDINATOR)
+    log.append(data, leader_epoch=max(log.epochs.latest, 0), origin=Origin.COORDINATOR)
 
 
 def batches_from(log: Log, offset: int, *, end: int | None = None) -> list[RecordBatch]:

@@ -3,20 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from unit.storage.logs import (
-    NOW_MS,
-    World,
-    a_log,
-    append,
-    batch,
-    batches_from,
-    end_transaction,
-    flush,
-    marker,
-    settings,
-    transactional,
-    values,
-)
 
 from ottla.errors import (
     CorruptBatch,
@@ -33,6 +19,20 @@ from ottla.records.batch import RecordBatch, split
 from ottla.records.compression import Compression
 from ottla.storage.disk import read_region
 from ottla.storage.producer_state import Origin
+from unit.storage.logs import (
+    NOW_MS,
+    World,
+    a_log,
+    append,
+    batch,
+    batches_from,
+    end_transaction,
+    flush,
+    marker,
+    settings,
+    transactional,
+    values,
+)
 
 
 def test_a_new_log_is_empty():

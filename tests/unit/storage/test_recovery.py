@@ -1,0 +1,265 @@
+"""Opening a log again after clean and unclean stops, with anything beside the data damaged."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.errors import OutOfOrderSequence
+from ottla.records.builder import ProducerStamp
+from ottla.storage.log import Log
+from unit.storage.logs import (
+    DIRECTORY,
+    NOW_MS,
+    World,
+    append,
+    batch,
+    end_transaction,
+    flush,
+    settings,
+    transactional,
+    values,
+)
+
+FIRST_LOG = f"{DIRECTORY}/{0:020d}.log"
+
+
+def a_rich_log(world: World) -> Log:
+    """Several segments, epochs, producers, an aborted and an open transaction."""
+    log = world.open()
+    for number in range(12):
+        producer = ProducerStamp(7, 0, number)
+        append(log, batch(b"%02d" % number * 40, producer=producer, timestamp=NOW_MS + number))
+    append(log, transactional(1, 0, b"aborted"), epoch=1)
+    append(log, transactional(2, 0, b"open"), epoch=1)
+    end_transaction(log, 1, commit=False)
+    append(log, batch(b"last" * 20, timestamp=NOW_MS + 99), epoch=2)
+    log.advance_high_watermark(log.end_offset)
+    return log
+
+
+def state_of(log: Log) -> dict[str, object]:
+    """Everything a reader or a producer could notice."""
+    log.advance_high_watermark(log.end_offset)
+    entry = log.producers.get(7)
+    return {
+        "values": values(log),
+        "end": log.end_offset,
+        "stable": log.last_stable_offset,
+        "aborted": log.aborted_transactions(0, log.end_offset),
+        "epochs": log.epochs.entries,
+        "last sequence": entry.last_sequence if entry else None,
+        "by time": [log.offset_for_timestamp(NOW_MS + n) for n in (0, 5, 11, 50, 99, 100)],
+        "latest": log.offset_of_max_timestamp(),
+        "segments": [(s.base_offset, s.end_offset, s.size_bytes) for s in log.segments],
+    }
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_comes_back_as_it_was(clean: bool):
+    world = World(settings(segment_bytes=500))
+    log = a_rich_log(world)
+    before = state_of(log)
+    if clean:
+        log.close()
+    opened = world.opened(clean=clean)
+    assert state_of(opened.log) == before
+    assert opened.report.bytes_cut == 0
+    assert bool(opened.report.batches_verified) is not clean
+
+
+AUXILIARY = (".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
+
+
+DAMAGES = [
+    (suffix, damage, clean)
+    for suffix in AUXILIARY
+    for damage in ("deleted", "emptied", "cut", "flipped", "garbage")
+    for clean in (True, False)
+    # These have no checksum: after a clean stop a flip inside an entry cannot be noticed.
+    if not (clean and damage == "flipped" and suffix in (".timeindex", ".txnindex"))
+]
+
+
+@pytest.mark.parametrize(("suffix", "damage", "clean"), DAMAGES)
+def test_damaged_files_beside_the_data_are_made_anew(suffix: str, damage: str, clean: bool):
+    world = World(settings(segment_bytes=500))
+    log = a_rich_log(world)
+    before = state_of(log)
+    log.close()
+    sizes = world.index_sizes()
+    names = [name for name in world.names() if name.endswith(suffix)]
+    assert names
+    for name in names:
+        _damage(world, f"{DIRECTORY}/{name}", damage)
+    assert state_of(world.open(clean=clean, sizes=sizes if clean else None)) == before
+
+
+def _damage(world: World, path: str, damage: str) -> None:
+    file = world.disk.open(path)
+    size = file.size()
+    if damage == "deleted":
+        world.disk.remove(path)
+    elif damage == "emptied":
+        file.truncate(0)
+    elif damage == "cut":
+        file.truncate(max(size - 5, 0))
+    elif damage == "flipped" and size:
+        world.disk.damage(path, size // 2)
+    elif damage == "garbage":
+        file.truncate(0)
+        file.write_at(0, b"\xee" * 61)
+
+
+def test_a_torn_last_batch_is_cut_at_every_byte():
+    world = World()
+    log = world.open()
+    append(log, batch(b"kept"), batch(b"torn"))
+    whole = world.disk.open(FIRST_LOG).read_at(0, 1 << 20)
+    first_size = len(batch(b"kept"))
+    for size in range(first_size, len(whole)):
+        file = world.disk.open(FIRST_LOG)
+        file.truncate(0)
+        file.write_at(0, whole[:size])
+        reopened = world.open()
+        assert values(reopened) == {0: b"kept"}
+        append(reopened, batch(b"new"))
+        assert values(reopened) == {0: b"kept", 1: b"new"}
+
+
+def test_every_flipped_bit_of_the_last_batch_past_its_offset_is_noticed():
+    world = World()
+    log = world.open()
+    append(log, batch(b"kept"), batch(b"flipped"))
+    start = len(batch(b"kept"))
+    whole = world.disk.open(FIRST_LOG).read_at(0, 1 << 20)
+    for position in range(start + 16, len(whole)):
+        file = world.disk.open(FIRST_LOG)
+        file.truncate(0)
+        file.write_at(0, whole)
+        world.disk.damage(FIRST_LOG, position)
+        assert values(world.open()) == {0: b"kept"}
+
+
+def test_segments_after_a_bad_batch_are_dropped():
+    world = World(settings(segment_bytes=300))
+    log = world.open()
+    for number in range(10):
+        append(log, batch(b"%d" % number * 60))
+    world.disk.damage(f"{DIRECTORY}/{4:020d}.log", 100)
+    opened = world.opened()
+    assert opened.log.end_offset == 4
+    assert opened.report.segments_dropped == 2
+    append(opened.log, batch(b"new"))
+    assert values(opened.log)[4] == b"new"
+
+
+def test_damage_below_the_recovery_point_deletes_nothing():
+    world = World(settings(segment_bytes=300))
+    log = world.open()
+    for number in range(10):
+        append(log, batch(b"%d" % number * 60))
+    flush(log)
+    append(log, batch(b"unflushed"))
+    world.recovery_point = log.recovery_point
+    before = sum(segment.size_bytes for segment in log.segments)
+    world.disk.damage(f"{DIRECTORY}/{4:020d}.log", 100)
+    opened = world.opened()
+    assert opened.log.end_offset == 11
+    assert opened.log.size_bytes == before
+    assert opened.report.bytes_cut == 0
+
+
+def test_what_cannot_even_be_walked_below_the_recovery_point_is_set_aside():
+    world = World()
+    log = world.open()
+    append(log, batch(b"a"), batch(b"b"), batch(b"c"))
+    flush(log)
+    world.recovery_point = log.recovery_point
+    size = len(batch(b"a"))
+    world.disk.damage(FIRST_LOG, size + 16)  # the second batch's format version
+    opened = world.opened()
+    assert values(opened.log) == {0: b"a"}
+    (path,) = opened.report.set_aside
+    assert world.disk.open(path).size() == 2 * size
+
+
+def test_a_torn_tail_is_cut_even_if_the_stop_claims_to_have_been_clean():
+    world = World()
+    log = world.open()
+    append(log, batch(b"kept"), batch(b"torn"))
+    log.close()
+    file = world.disk.open(FIRST_LOG)
+    file.truncate(file.size() - 1)
+    reopened = world.open(clean=True)
+    append(reopened, batch(b"new"))
+    assert values(reopened) == {0: b"kept", 1: b"new"}
+
+
+def test_a_clean_open_reads_no_sealed_file():
+    world = World(settings(segment_bytes=300))
+    log = world.open()
+    for number in range(30):
+        append(log, batch(b"%02d" % number * 40))
+    log.close()
+    opened: list[str] = []
+    original = world.disk.open
+
+    def noting(path: str, *, create: bool = False):
+        opened.append(path)
+        return original(path, create=create)
+
+    world.disk.open = noting  # type: ignore[method-assign]
+    reopened = world.open(clean=True)
+    active = reopened.segments.active.path.removesuffix(".log")
+    data = {path for path in opened if path.endswith(("log", "index"))}
+    assert all(path.startswith(active) for path in data)
+
+
+def test_an_idempotent_retry_after_a_restart_gets_its_first_answer():
+    for clean in (True, False):
+        world = World()
+        log = world.open()
+        for number in range(3):
+            append(log, batch(b"%d" % number, producer=ProducerStamp(7, 0, number)))
+        if clean:
+            log.close()
+        reopened = world.open(clean=clean)
+        again = reopened.append(batch(b"2", producer=ProducerStamp(7, 0, 2)), leader_epoch=0)
+        assert (again.is_duplicate, again.base_offset) == (True, 2)
+        with pytest.raises(OutOfOrderSequence):
+            append(reopened, batch(b"9", producer=ProducerStamp(7, 0, 9)))
+        append(reopened, batch(b"3", producer=ProducerStamp(7, 0, 3)))
+        assert reopened.end_offset == 4
+
+
+def test_all_five_remembered_batches_survive_a_clean_restart():
+    world = World()
+    log = world.open()
+    for number in range(8):
+        append(log, batch(b"%d" % number, producer=ProducerStamp(7, 0, number)))
+    log.close()
+    reopened = world.open(clean=True)
+    for number in range(3, 8):
+        again = reopened.append(batch(b"x", producer=ProducerStamp(7, 0, number)), leader_epoch=0)
+        assert (again.is_duplicate, again.base_offset) == (True, number)
+
+
+def test_the_checkpointed_start_offset_holds_after_a_restart():
+    world = World()
+    log = world.open()
+    append(log, batch(b"a"), batch(b"b"), batch(b"c"))
+    log.close()
+    world.start_offset = 2
+    assert values(world.open(clean=True)) == {2: b"c"}
+
+
+def test_leftovers_of_interrupted_work_are_removed():
+    world = World()
+    log = world.open()
+    append(log, batch(b"a"))
+    log.close()
+    stem = f"{DIRECTORY}/{5:020d}"
+    for suffix in (".log.deleted", ".log.cleaned", ".index.swap", ".snapshot.tmp"):
+        world.disk.open(stem + suffix, create=True)
+    assert values(world.open(clean=True)) == {0: b"a"}
+    assert not [name for name in world.names() if name.startswith(f"{5:020d}")]
