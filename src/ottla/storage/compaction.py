@@ -58,6 +58,8 @@ class CompactionJob:
     directory: str
     plan: CompactionPlan
     segments: Mapping[Offset, Segment]
+    cuts: int
+    """How often the log had been truncated when the job began; a cut in between voids it."""
     aborted: AbortedTransactions
     last_offsets: Mapping[ProducerId, Offset | None]
     now_ms: int
@@ -162,6 +164,7 @@ def begin_compaction(
         directory=place.directory,
         plan=plan,
         segments={s.base_offset: s for s in log.segments if s.base_offset in bases},
+        cuts=log.segments.cuts,
         aborted=AbortedTransactions(log.aborted_transactions(0, plan.end_offset)),
         last_offsets={
             entry.producer_id: entry.last_batch.last_offset if entry.last_batch else None
@@ -177,7 +180,10 @@ def begin_compaction(
 def finish_compaction(log: Log, job: CompactionJob) -> CompactionStats | None:
     """Put the new segments in place of the old; None where the job failed or came too late."""
     current = {id(segment) for segment in log.segments}
-    if job.error is not None or any(id(s) not in current for s in job.segments.values()):
+    is_overtaken = job.cuts != log.segments.cuts or any(
+        id(segment) not in current for segment in job.segments.values()
+    )
+    if job.error is not None or is_overtaken:
         _remove_cleaned(job)
         return None
     bytes_before = 0

@@ -57,13 +57,12 @@ class FlushJob:
 class Flusher:
     """How far the log is safe from a power cut, and since when something is not."""
 
-    __slots__ = ("_cuts", "dirty_since_ms", "has_new_names", "recovery_point")
+    __slots__ = ("dirty_since_ms", "has_new_names", "recovery_point")
 
     def __init__(self, recovery_point: Offset) -> None:
         self.recovery_point = recovery_point
         self.dirty_since_ms: int | None = None
         self.has_new_names = True
-        self._cuts = 0
 
     def is_due(self, settings: TopicSettings, end_offset: int, now_ms: int) -> bool:
         """Do `flush.messages` or `flush.ms` ask for a flush now?"""
@@ -83,7 +82,7 @@ class Flusher:
             disk=place.disk,
             end_offset=segments.active.end_offset,
             begun_ms=now_ms,
-            cuts=self._cuts,
+            cuts=segments.cuts,
             files=[segment.file() for segment in dirty],
             paths=[path for s in dirty if not s.is_active for path in s.paths()[1:]],
             directory=place.directory if self.has_new_names else None,
@@ -92,12 +91,11 @@ class Flusher:
         self.has_new_names = False
         return job
 
-    def finish(self, job: FlushJob) -> None:
+    def finish(self, job: FlushJob, segments: Segments) -> None:
         """Believe a job that went well, unless the log was cut while it ran."""
-        if job.error is None and job.cuts == self._cuts:
+        if job.error is None and job.cuts == segments.cuts:
             self.recovery_point = max(self.recovery_point, job.end_offset)
 
     def cut(self, offset: Offset) -> None:
         """The log ends at `offset` now, and may grow again from there."""
-        self._cuts += 1
         self.recovery_point = min(self.recovery_point, offset)

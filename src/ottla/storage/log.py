@@ -268,7 +268,7 @@ class Log:
 
     def finish_flush(self, job: FlushJob) -> None:
         """Move the recovery point; or fence the log, where the disk could not keep its word."""
-        self._flusher.finish(job)
+        self._flusher.finish(job, self.segments)
         if job.error is not None:
             raise self.fence(f"the disk could not be synced: {job.error}") from job.error
 

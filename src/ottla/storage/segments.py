@@ -25,6 +25,8 @@ class Segments:
         self._segments = list(segments)
         self._bases: list[int] = [segment.base_offset for segment in self._segments]
         self.active = self._segments[-1]
+        self.cuts = 0
+        """How often the log was truncated; work begun before a cut is void."""
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -58,6 +60,7 @@ class Segments:
 
     def truncate_to(self, offset: int) -> list[Segment]:
         """Cut at `offset`, which is not below the first base; the segments that are gone."""
+        self.cuts += 1
         gone = [segment for segment in self._segments if segment.base_offset > offset]
         last = next(s for s in reversed(self._segments) if s.base_offset <= offset)
         last.truncate_to(offset)
@@ -68,6 +71,7 @@ class Segments:
 
     def restart_at(self, offset: int, now_ms: int) -> None:
         """Let go of all segments and begin again with an empty one."""
+        self.cuts += 1
         new = Segment(self.place, offset, index_interval_bytes=self.active.index_interval_bytes)
         new.create(now_ms)
         self.replace(list(self._segments), [new])
