@@ -39,4 +39,4 @@ def client_options(seconds: float) -> ClientOptions:
         connect_timeout_s=min(seconds, 5.0),
         request_timeout_s=seconds,
     )
-    return ClientOptions(connection, RetryPolicy(attempts_max=8, total_s=seconds))
+    return ClientOptions(connection, RetryPolicy(attempts_max=100, total_s=seconds))

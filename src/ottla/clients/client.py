@@ -200,7 +200,7 @@ class Client:
                 return await self._connection_at(address)
             except ConnectionFailed as error:
                 tried.append((address, error))
-        raise NoBrokerReachable(tried)
+        raise NoBrokerReachable(tried, was_reachable=bool(advertised))
 
     async def _connection_at(self, address: Address) -> BrokerConnection:
         lock = self._locks.setdefault(address, asyncio.Lock())

@@ -22,8 +22,12 @@ class NoBrokerReachable(OttlaError):
 
     code = ErrorCode.BROKER_NOT_AVAILABLE
 
-    def __init__(self, tried: Sequence[tuple[Address, OttlaError]]) -> None:
+    def __init__(
+        self, tried: Sequence[tuple[Address, OttlaError]], *, was_reachable: bool = False
+    ) -> None:
         self.tried = tuple(tried)
+        self.was_reachable = was_reachable
+        """Some broker answered before: it may be restarting, so that trying again can help."""
         reasons = "; ".join(dict.fromkeys(str(error) for _, error in tried))
         super().__init__(reasons or "no broker is known")
 
@@ -56,6 +60,8 @@ def is_worth_retrying(error: OttlaError) -> bool:
     """Whether the same call may succeed a little later."""
     if isinstance(error, NotABroker | TopicNotFound):
         return False
+    if isinstance(error, NoBrokerReachable):
+        return error.was_reachable
     return isinstance(error, ConnectionFailed) or error.code.retriable
 
 

@@ -120,8 +120,9 @@ async def add_partitions(
     async def attempt() -> None:
         response = await client.call(request, CreatePartitionsResponse, to=CONTROLLER)
         for result in response.results:
-            if result.error_code:
-                raise refusal(result.error_code, f"topic {name!r}", result.error_message)
+            error = outcome(name, result.error_code, result.error_message).error
+            if error is not None:
+                raise error
 
     await client.retrying(attempt)
 

@@ -51,6 +51,11 @@ def test_what_will_not_change_is_not_tried_again(error: OttlaError) -> None:
     assert flaky.calls == 1
 
 
+def test_a_cluster_that_answered_before_may_be_restarting() -> None:
+    flaky = Flaky(NoBrokerReachable([], was_reachable=True))
+    assert asyncio.run(retry(AT_ONCE, flaky)) == "done"
+
+
 def test_the_attempts_are_limited() -> None:
     flaky = Flaky(*[RequestFailed(ErrorCode.NOT_CONTROLLER) for _ in range(50)])
     with pytest.raises(RequestFailed):
