@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from ottla.cli.connection_options import broker_options, json_option
-from ottla.cli.output import bytes_text, print_json, print_table, say
+from ottla.cli.message import say
+from ottla.cli.output import bytes_text, print_json, print_table
 from ottla.cli.session import with_client
 from ottla.clients.client import Client
 from ottla.clients.cluster import Cluster, describe_cluster

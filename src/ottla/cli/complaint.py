@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-import click
-
 from ottla import __version__
 from ottla.cli.connection_options import DEFAULT_BOOTSTRAP
 from ottla.cli.exit_code import ExitCode
+from ottla.cli.message import say_error
 from ottla.clients.failures import BrokerTooOld, NoBrokerReachable, TopicNotFound
 from ottla.errors import ConfigError, ErrorCode, OttlaError
 from ottla.net.client_connection import ConnectionFailed, NotABroker, ResponseTimedOut
@@ -46,13 +45,6 @@ def complain(error: BaseException) -> int:
         "run it again as `ottla --debug ...` and report what it prints",
     )
     return ExitCode.BUG
-
-
-def say_error(sentence: str, fix: str | None = None) -> None:
-    """Prints an error and its fix on standard error."""
-    click.echo(click.style("error: ", fg="red", bold=True) + sentence, err=True)
-    if fix:
-        click.echo(click.style("  fix: ", fg="green", bold=True) + fix, err=True)
 
 
 def exit_code_of(error: OttlaError) -> ExitCode:

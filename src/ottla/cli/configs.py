@@ -7,8 +7,9 @@ import sys
 import click
 
 from ottla.cli.connection_options import broker_options, json_option
+from ottla.cli.message import say
 from ottla.cli.name_value import parse_pairs
-from ottla.cli.output import counted, print_json, print_table, say
+from ottla.cli.output import counted, print_json, print_table
 from ottla.cli.session import with_client
 from ottla.clients.configs import (
     ConfigEntry,

@@ -1,5 +1,4 @@
-"""Which broker a command talks to: the `--bootstrap` option, here or before the command, or the
-environment."""
+"""Which broker a command talks to: by option, here or before the command, or by environment."""
 
 from __future__ import annotations
 

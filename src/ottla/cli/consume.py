@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from ottla.cli.connection_options import broker_options
-from ottla.cli.output import note
+from ottla.cli.message import note
 from ottla.cli.reading import offsets_at
 from ottla.cli.record_input import TextFormat
 from ottla.cli.record_output import OutputRules, render

@@ -18,10 +18,9 @@ from typing import Final
 import click
 
 from ottla import __version__
-from ottla.cli.complaint import say_error
 from ottla.cli.demo_display import Delivery, DemoDisplay, open_display
 from ottla.cli.exit_code import ExitCode
-from ottla.cli.output import say
+from ottla.cli.message import say, say_error
 from ottla.cli.session import client_options
 from ottla.clients.address import DEFAULT_PORT, Address, parse_address
 from ottla.clients.client import Client

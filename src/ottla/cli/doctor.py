@@ -10,7 +10,8 @@ import click
 from ottla.cli.checkup import Finding, State, examine
 from ottla.cli.connection_options import bootstrap, broker_options, json_option, timeout_s
 from ottla.cli.exit_code import ExitCode
-from ottla.cli.output import print_json, say
+from ottla.cli.message import paint, say
+from ottla.cli.output import print_json
 from ottla.cli.session import client_options
 from ottla.clients.address import Address, parse_addresses
 
@@ -56,9 +57,9 @@ async def _examine_all(places: tuple[Address, ...], *, prints: bool) -> list[Fin
 
 def _print(finding: Finding) -> None:
     mark, color = MARKS[finding.state]
-    say(f"{click.style(mark, fg=color, bold=True)} {finding.about}: {finding.detail}")
+    say(f"{paint(mark, color, bold=True)} {finding.about}: {finding.detail}")
     if finding.fix:
-        say(f"  {click.style('fix:', fg='green', bold=True)} {finding.fix}")
+        say(f"  {paint('fix:', 'green', bold=True)} {finding.fix}")
 
 
 def _finding_json(finding: Finding) -> dict[str, object]:

@@ -1,5 +1,4 @@
-"""The entry point: finds the command, and turns whatever goes wrong into a sentence and an exit
-code.
+"""The entry point: finds the command, and turns any error into a sentence and an exit code.
 
 Imports nothing heavy: `ottla --help` must feel instant, so a command's module is imported when it
 is run.
@@ -18,6 +17,7 @@ import click
 from ottla import __version__
 from ottla.cli.connection_options import bootstrap_option
 from ottla.cli.exit_code import ExitCode
+from ottla.cli.message import say_error
 
 SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Run a broker": {
@@ -155,11 +155,9 @@ def exit_code_for(error: BaseException) -> int:
 
 def _show_usage_error(error: click.ClickException) -> None:
     """A sentence and where to read more, in the form of all other errors."""
-    click.echo(click.style("error: ", fg="red", bold=True) + error.format_message(), err=True)
     context = error.ctx if isinstance(error, click.UsageError) else None
-    if context is not None:
-        fix = f"`{context.command_path} --help` shows what is possible"
-        click.echo(click.style("  fix: ", fg="green", bold=True) + fix, err=True)
+    fix = f"`{context.command_path} --help` shows what is possible" if context else None
+    say_error(error.format_message(), fix)
 
 
 def _forget_output() -> None:

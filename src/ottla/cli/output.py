@@ -42,16 +42,6 @@ def print_table(
     Console().print(table)
 
 
-def say(text: str) -> None:
-    """A line on standard output."""
-    click.echo(text)
-
-
-def note(text: str) -> None:
-    """A line on standard error: for people, not part of the output."""
-    click.echo(click.style(text, dim=True), err=True)
-
-
 def bytes_text(size_bytes: int) -> str:
     """A size as people say it."""
     if size_bytes < 0:

@@ -16,8 +16,9 @@ import click
 
 from ottla.cli.connection_options import broker_options
 from ottla.cli.line_source import read_lines
+from ottla.cli.message import note, say
 from ottla.cli.name_value import parse_pair
-from ottla.cli.output import counted, note, say
+from ottla.cli.output import counted
 from ottla.cli.record_input import InputRules, TextFormat, parse_line
 from ottla.cli.session import with_client
 from ottla.clients.client import Client

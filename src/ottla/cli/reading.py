@@ -1,5 +1,4 @@
-"""Turns a starting point into an offset for each partition, asking the brokers where a moment is
-meant."""
+"""Turns a starting point into an offset a partition; brokers are asked where it is a moment."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ottla import __version__
-from ottla.cli.output import note
+from ottla.cli.message import note
 from ottla.clients.address import parse_address
 from ottla.settings.broker import BrokerSettings, broker_declarations
 from ottla.settings.sources import from_pairs, read_file

@@ -1,5 +1,4 @@
-"""Where to begin reading, as people say it: `beginning`, `end`, an offset, the last few, a
-moment."""
+"""Where to begin reading, as people say it: `beginning`, an offset, the last few, an hour ago."""
 
 from __future__ import annotations
 

@@ -6,11 +6,12 @@ import sys
 
 import click
 
-from ottla.cli.complaint import fix_for, say_error
+from ottla.cli.complaint import fix_for
 from ottla.cli.connection_options import broker_options, json_option
 from ottla.cli.exit_code import ExitCode
+from ottla.cli.message import paint, say, say_error
 from ottla.cli.name_value import parse_pairs
-from ottla.cli.output import counted, print_json, print_table, say
+from ottla.cli.output import counted, print_json, print_table
 from ottla.cli.session import with_client
 from ottla.clients.client import Client
 from ottla.clients.configs import (
@@ -142,7 +143,7 @@ async def _describe_all(client: Client, names: tuple[str, ...]) -> list[Describe
 def _print_described(
     topic: TopicInfo, ranges: dict[int, tuple[Offset, Offset]], configs: list[ConfigEntry]
 ) -> None:
-    say(click.style(topic.name, bold=True))
+    say(paint(topic.name, bold=True))
     if topic.id != NO_TOPIC_ID:
         say(f"id        {topic.id.hex()}")
     say(f"settings  {', '.join(f'{entry.name}={entry.value}' for entry in configs) or 'defaults'}")

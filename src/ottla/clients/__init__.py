@@ -1,2 +1,1 @@
-"""The client side: connections to brokers, metadata, and typed calls. Reaches a broker only over
-the wire."""
+"""The client side: connections, metadata and typed calls. Reaches a broker only over the wire."""

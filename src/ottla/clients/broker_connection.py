@@ -1,5 +1,4 @@
-"""A connection to one broker that knows which versions both sides speak: messages out, messages
-back."""
+"""A connection to one broker with its versions agreed: messages out, messages back."""
 
 from __future__ import annotations
 
@@ -47,17 +46,22 @@ class BrokerConnection:
 
     @classmethod
     async def open(cls, address: Address, options: ConnectionOptions) -> BrokerConnection:
-        """Connects and agrees on versions. A broker from before ApiVersions is taken for Kafka
-        0.9."""
-        opened = await cls._connect(address, options)
-        try:
-            opened.versions = await opened._ask_versions()
-        except ConnectionLost:
+        """Connects and agrees on versions.
+
+        A broker that closes the connection when asked is asked in the oldest version; one that
+        closes it again is from before there were versions, and taken for Kafka 0.9.
+        """
+        for version in (APIS[ApiKey.API_VERSIONS].stable_versions.last, 0):
             opened = await cls._connect(address, options)
-        except BaseException:
-            opened.close()
-            raise
-        return opened
+            try:
+                opened.versions = await opened._ask_versions(version)
+            except ConnectionLost:
+                continue
+            except BaseException:
+                opened.close()
+                raise
+            return opened
+        return await cls._connect(address, options)
 
     @classmethod
     async def _connect(cls, address: Address, options: ConnectionOptions) -> BrokerConnection:
@@ -79,8 +83,7 @@ class BrokerConnection:
         at_least: int = 0,
         timeout_s: float | None = None,
     ) -> Response:
-        """Sends the request in the best common version, `at_least` being the oldest that will
-        do."""
+        """Sends the request in the best common version, which must be `at_least` so new."""
         api = api_of(request)
         version = self.version_for(api, at_least=at_least)
         return await self._exchange(api, version, request, response_class, timeout_s)
@@ -123,19 +126,17 @@ class BrokerConnection:
         _, start = decode_response_header(answer, api, version)
         return decoder(response_class, version)(answer, start)
 
-    async def _ask_versions(self) -> BrokerVersions:
-        """Asks in our newest version; a broker that does not know it answers in version 0, code
-        35."""
+    async def _ask_versions(self, version: int) -> BrokerVersions:
+        """Asks what the broker offers; one that does not know `version` says so in version 0."""
         api = APIS[ApiKey.API_VERSIONS]
-        newest = api.stable_versions.last
         try:
-            answer = await self._api_versions(api, newest)
+            answer = await self._api_versions(api, version)
         except ProtocolError as error:
             raise NotABroker(str(self.address), b"") from error
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
             offered = {entry.api_key: entry for entry in answer.api_keys}
             entry = offered.get(int(ApiKey.API_VERSIONS))
-            answer = await self._api_versions(api, min(newest, entry.max_version) if entry else 0)
+            answer = await self._api_versions(api, min(version, entry.max_version) if entry else 0)
         ranges = {
             entry.api_key: VersionRange(entry.min_version, entry.max_version)
             for entry in answer.api_keys

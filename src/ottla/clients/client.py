@@ -1,5 +1,4 @@
-"""The way into a cluster: finds brokers, keeps a connection to each, and sends a call where it
-belongs.
+"""The way into a cluster: finds its brokers, and sends each call where it belongs.
 
 Does not know what the calls mean; the other files of this package say that, one noun each.
 
@@ -163,8 +162,7 @@ class Client:
     async def retrying(
         self, attempt: Callable[[], Awaitable[T]], *, topics: Sequence[str] = ()
     ) -> T:
-        """Runs an attempt by the client's policy, looking at the cluster anew before each
-        repetition."""
+        """Runs an attempt by the client's policy, with a look at the cluster in between."""
 
         async def look_again(_: OttlaError) -> None:
             try:

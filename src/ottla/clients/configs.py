@@ -1,5 +1,4 @@
-"""Settings of topics and brokers over the wire: read them, set them, give them back their
-defaults."""
+"""Settings of topics and brokers: read them, set them, give them back their defaults."""
 
 from __future__ import annotations
 

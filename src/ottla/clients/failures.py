@@ -77,8 +77,7 @@ def check_answer(number: int, about: str, message: str | None = None) -> None:
 
 
 def refusal(number: int, about: str, message: str | None = None) -> RequestFailed:
-    """The exception for a response's error code: what it is about, and why in the broker's words
-    or ours."""
+    """The exception for an error code: what it is about, and why in the broker's words or ours."""
     code = error_code(number)
     reason = message or code.sentence
     return RequestFailed(code, f"{about}: {reason}" if about else reason)

@@ -1,5 +1,4 @@
-"""A picture of the cluster: who its brokers are, which one leads each partition. Does not ask for
-it."""
+"""A picture of the cluster: its brokers, and who leads each partition. Does not ask for it."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ class TopicInfo:
 
     @property
     def replication_factor(self) -> int:
-        """How many replicas the first partition has; all have as many, outside of a
-        reassignment."""
+        """How many replicas the first partition has; outside a reassignment, all do."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
 

@@ -84,8 +84,7 @@ async def offset_ranges(
 async def delete_records(
     client: Client, topic: str, before: Mapping[int, int]
 ) -> dict[int, Offset]:
-    """Deletes the records before an offset in each partition (-1: all); returns the new first
-    offsets."""
+    """Deletes what comes before an offset (-1: everything); returns the new first offsets."""
 
     async def attempt() -> dict[int, Offset]:
         by_leader = await _by_leader(client, topic, before)

@@ -90,8 +90,7 @@ class Reader:
         self._positions.pop(partition, None)
 
     async def poll(self) -> list[Fetched]:
-        """Waits until some leader answers; empty when it had nothing new or all partitions are
-        stopped."""
+        """Waits until some leader answers; empty if it has nothing new, or all is stopped."""
         if self._trouble is not None:
             await self._recover(self._trouble)
         await self._fetch_ahead()
@@ -223,8 +222,7 @@ class Reader:
 def read_records(
     view: memoryview, position: Offset, aborted: Sequence[AbortedTransaction]
 ) -> tuple[list[Record], Offset]:
-    """The records at or after `position`, without control records and aborted ones; and the next
-    position."""
+    """The records from `position` on, without control and aborted ones; and the next position."""
     records: list[Record] = []
     next_offset = position
     starts = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)

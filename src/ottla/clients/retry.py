@@ -25,8 +25,7 @@ class RetryPolicy:
     total_s: float = 30.0
 
     def wait_s(self, failures: int, *, spread: float = 0.0) -> float:
-        """How long to wait after this many failures; `spread` in [0, 1) shortens it by up to a
-        half."""
+        """How long to wait after so many failures; `spread` in [0, 1) takes up to half off."""
         full = min(self.longest_wait_s, self.first_wait_s * 2.0 ** (failures - 1))
         return full * (1.0 - spread / 2.0)
 

@@ -1,5 +1,4 @@
-"""Writes records to one topic: chooses partitions, builds batches, sends each to its partition's
-leader.
+"""Writes records to one topic: chooses partitions, builds batches, sends them to the leaders.
 
 Invariants:
 1. At most one batch of a partition is in flight, so records of a partition keep their order

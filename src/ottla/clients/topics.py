@@ -48,8 +48,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """What became of a topic to be created, with the counts it got (-1 where the broker does not
-    say)."""
+    """What became of a topic to be created, with its counts (-1 where nobody says)."""
 
     name: str
     partition_count: int = BROKER_DEFAULT
@@ -169,8 +168,7 @@ def _counts(topic: NewTopic) -> tuple[int, ...]:
 
 
 def _no_controller_missed(response: CreateTopicsResponse) -> CreateTopicsResponse:
-    """Raises, so that the call is repeated elsewhere, if the broker was not the controller any
-    more."""
+    """Raises, so that the call is repeated elsewhere, if this is not the controller any more."""
     for result in response.topics:
         if result.error_code == ErrorCode.NOT_CONTROLLER:
             raise refusal(result.error_code, repr(result.name))

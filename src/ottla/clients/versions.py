@@ -56,8 +56,7 @@ ASSUMED_RANGES: Final[Mapping[int, VersionRange]] = {
     15: VersionRange(0, 0),  # DescribeGroups
     16: VersionRange(0, 0),  # ListGroups
 }
-"""What a broker from before ApiVersions (Kafka 0.9) can do; such a one closes the connection when
-asked."""
+"""What a broker from before ApiVersions (Kafka 0.9) can do; it does not say so itself."""
 
 
 def _words(versions: VersionRange) -> str:

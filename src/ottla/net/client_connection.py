@@ -1,5 +1,4 @@
-"""One connection to a broker, from the client's side: frames out, frames back, matched by
-correlation id.
+"""One connection to a broker, from the client's side: frames out, the answers back.
 
 Requests are pipelined: the broker answers them in order. Whatever breaks the connection fails
 every request in flight with the same typed error. Does not know messages, versions or which
@@ -151,8 +150,7 @@ class ClientConnection:
     async def request(
         self, frame: bytes | bytearray, correlation_id: int, *, timeout_s: float
     ) -> memoryview:
-        """Sends a whole request frame; returns the answer after its size prefix, header
-        included."""
+        """Sends a whole request frame; returns the answer without its size prefix."""
         async with self._room:
             await self._may_write.wait()
             transport = self._usable_transport()
@@ -239,8 +237,7 @@ class ClientConnection:
             self._deliver(memoryview(frame))
 
     def _cut_frames(self) -> None:
-        """Hands out the frames in the scratch buffer; one that is not whole yet gets its own
-        buffer."""
+        """Hands out the frames in the scratch buffer; one not whole yet gets its own buffer."""
         scratch, filled, start = self._scratch, self._scratch_filled, 0
         while filled - start >= PREFIX_BYTES and self._failure is None:
             (size,) = _INT32.unpack_from(scratch, start)
