@@ -87,13 +87,11 @@ class TransactionShard:
 
     def append_failed(self, decision: TransactionDecision, code: ErrorCode) -> TransactionDecision:
         """The records of a decision were not written: nothing that rests on them holds."""
-        standing, fallen = [], []
+        # Markers that were taken up again after a load rest on a record of long ago.
+        standing = [each for each in decision.markers if self._is_prepared(each.transactional_id)]
         for each in decision.markers:
-            # Markers that were taken up again after a load rest on a record of long ago.
-            is_standing = self._is_prepared(each.transactional_id)
-            (standing if is_standing else fallen).append(each)
-        for each in fallen:
-            self._markers.forget(each.transactional_id)
+            if each not in standing:
+                self._markers.forget(each.transactional_id)
         ids = (transactional_id_of(record.key) for record in decision.records)
         return TransactionDecision(
             replies=tuple(
@@ -101,9 +99,9 @@ class TransactionShard:
                 for reply in decision.replies
             ),
             timers=tuple(
-                StartTimer((_COMPLETION_TIMER, each), COMPLETION_RETRY_MS)
-                for each in ids
-                if each is not None and self._markers.is_all_written(each)
+                StartTimer((_COMPLETION_TIMER, transactional_id), COMPLETION_RETRY_MS)
+                for transactional_id in ids
+                if transactional_id is not None and self._markers.is_all_written(transactional_id)
             ),
             markers=tuple(standing),
         )
