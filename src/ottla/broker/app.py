@@ -22,6 +22,7 @@ from ottla.broker.controller import Controller
 from ottla.broker.dispatch import Dispatch, Interception
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
+from ottla.broker.group_coordinator import GroupDuties, group_coordinator
 from ottla.broker.handlers.alter_configs import AlterConfigsHandler
 from ottla.broker.handlers.api_versions import ApiVersionsHandler
 from ottla.broker.handlers.create_partitions import CreatePartitionsHandler
@@ -33,10 +34,18 @@ from ottla.broker.handlers.describe_configs import DescribeConfigsHandler
 from ottla.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
 from ottla.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from ottla.broker.handlers.fetch import FetchHandler
+from ottla.broker.handlers.find_coordinator import FindCoordinatorHandler, KeyType
+from ottla.broker.handlers.group_administration import (
+    DeleteGroupsHandler,
+    DescribeGroupsHandler,
+    ListGroupsHandler,
+)
+from ottla.broker.handlers.group_request import GroupRequestHandler
 from ottla.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 from ottla.broker.handlers.init_producer_id import InitProducerIdHandler
 from ottla.broker.handlers.list_offsets import ListOffsetsHandler
 from ottla.broker.handlers.metadata import MetadataHandler
+from ottla.broker.handlers.offset_fetch import OffsetFetchHandler
 from ottla.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from ottla.broker.handlers.produce import ProduceHandler
 from ottla.broker.housekeeping import Housekeeping
@@ -50,6 +59,7 @@ from ottla.cluster.image import Draft
 from ottla.cluster.layout import BrokerNode
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.producer_ids import ProducerIds
+from ottla.coordination.group.shard import GroupShard
 from ottla.errors import ConfigError
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId
@@ -114,6 +124,8 @@ class Broker:
     async def stop(self) -> None:
         """Answers what is owed, makes everything durable and lets go of the directory."""
         await self._listener.close(STOP_GRACE_SECONDS)
+        self._groups.stop()
+        await self._group_duties.stop()
         await self._compactor.stop()
         await self._housekeeping.stop()
         await self._flusher.wait_idle()
@@ -154,10 +166,14 @@ class Broker:
             # What was not synced may be gone. A new epoch lets readers who saw it notice.
             await self._metadata.change(_lead_anew)
         await self._replicas.create(self._view.image.topics.values())
+        self._groups = group_coordinator(self.partitions, self._view, self._clock)
+        self._groups.start()
+        self._group_duties = GroupDuties(self._groups, self._settings.groups, self._clock)
 
     def _handlers(self, settings: BrokerSettings) -> dict[ApiKey, Handler]:
         partitions, view = self.partitions, self._view
         controller = Controller(self._metadata, view, self._replicas)
+        controller.when_deleted.append(self._group_duties.topics_deleted)
         sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         handlers: dict[ApiKey, Handler] = {
             ApiKey.PRODUCE: ProduceHandler(partitions),
@@ -185,8 +201,26 @@ class Broker:
                 view, settings.max_request_partition_size_limit
             ),
         }
+        handlers |= self._group_handlers(controller)
         handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler([*handlers, ApiKey.API_VERSIONS])
         return handlers
+
+    def _group_handlers(self, controller: Controller) -> dict[ApiKey, Handler]:
+        groups = self._groups
+        coordinators = {KeyType.GROUP: groups}
+        return {
+            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(coordinators, controller, self._view),
+            ApiKey.JOIN_GROUP: GroupRequestHandler(groups, GroupShard.join_group),
+            ApiKey.SYNC_GROUP: GroupRequestHandler(groups, GroupShard.sync_group),
+            ApiKey.HEARTBEAT: GroupRequestHandler(groups, GroupShard.heartbeat),
+            ApiKey.LEAVE_GROUP: GroupRequestHandler(groups, GroupShard.leave_group),
+            ApiKey.OFFSET_COMMIT: GroupRequestHandler(groups, GroupShard.offset_commit),
+            ApiKey.OFFSET_DELETE: GroupRequestHandler(groups, GroupShard.offset_delete),
+            ApiKey.OFFSET_FETCH: OffsetFetchHandler(groups),
+            ApiKey.LIST_GROUPS: ListGroupsHandler(groups),
+            ApiKey.DESCRIBE_GROUPS: DescribeGroupsHandler(groups),
+            ApiKey.DELETE_GROUPS: DeleteGroupsHandler(groups),
+        }
 
     def _start_duties(self) -> None:
         self._housekeeping = Housekeeping(
@@ -195,6 +229,7 @@ class Broker:
         self._housekeeping.start()
         self._compactor = Compactor(self.partitions, self._view, self._clock)
         self._compactor.start()
+        self._group_duties.start()
 
     async def _listen(self, settings: BrokerSettings, dispatch: Dispatch) -> None:
         endpoint = settings.endpoints()[0]

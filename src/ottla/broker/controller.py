@@ -43,6 +43,8 @@ class Controller:
         self._metadata = metadata
         self._view = view
         self._replicas = replicas
+        self.when_deleted: list[Callable[[list[str]], None]] = []
+        """Told the names of topics that were deleted."""
         self._one_at_a_time = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
 
@@ -170,7 +172,10 @@ class Controller:
                     failed[name] = error
             return deleted
 
-        await self._replicas.delete(await self._metadata.change(decide))
+        deleted = await self._metadata.change(decide)
+        await self._replicas.delete(deleted)
+        for tell in self.when_deleted:
+            tell([topic.name for topic in deleted])
         return failed
 
     async def _configure(

@@ -20,6 +20,7 @@ from ottla.errors import ErrorCode, RequestFailed, TimedOut
 from ottla.model.file_region import FileRegion
 from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch, Offset, TopicId, TopicPartition
 from ottla.storage.log import Appended, Log
+from ottla.storage.producer_state import Origin
 
 
 class FlushQueue(Protocol):
@@ -61,10 +62,10 @@ class Partition:
 
     # --- writing ---
 
-    def append(self, records: memoryview) -> Appended:
-        """Appends a client's records; they are committed when `wait_committed` returns."""
+    def append(self, records: memoryview, *, origin: Origin = Origin.CLIENT) -> Appended:
+        """Appends records; they are committed when `wait_committed` returns."""
         log = self.log
-        appended = log.append(records, leader_epoch=self.leader_epoch)
+        appended = log.append(records, leader_epoch=self.leader_epoch, origin=origin)
         self._uncommitted_bytes += len(records)
         settings = log.settings
         if settings.flush_messages == 1:

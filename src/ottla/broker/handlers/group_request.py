@@ -1,0 +1,42 @@
+"""Requests about one group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit and others.
+
+The shard that keeps the group decides; this only finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.broker.group_coordinator import GroupCoordinator
+from ottla.broker.request import RequestContext
+from ottla.coordination.decision import Caller, Decision, Ticket
+from ottla.coordination.group.failures import refused
+from ottla.coordination.group.shard import GroupShard
+from ottla.errors import ErrorCode
+from ottla.protocol.message import Message
+
+Decide = Callable[[GroupShard, Any, Caller, Ticket, int], Decision]
+
+
+def caller_of(context: RequestContext) -> Caller:
+    """Who asks, as coordinators want to know it."""
+    return Caller(context.client_id or "", f"/{context.peer.host}", context.version)
+
+
+class GroupRequestHandler:
+    """Passes a request to the shard of its group."""
+
+    def __init__(self, coordinator: GroupCoordinator, decide: Decide) -> None:
+        self._coordinator = coordinator
+        self._decide = decide
+
+    async def handle(self, request: Any, context: RequestContext) -> Message:
+        running = self._coordinator.find(request.group_id)
+        groups, caller, decide = running.shard.groups, caller_of(context), self._decide
+        return await running.runtime.ask(
+            lambda ticket, now_ms: decide(groups, request, caller, ticket, now_ms)
+        )
+
+    def refuse(self, request: Any, code: ErrorCode) -> Message:
+        return refused(request, code)

@@ -1,0 +1,207 @@
+"""Runs one coordinator shard on one partition: carries out what it decides, in order.
+
+Invariants:
+1. A decision's records are appended as one batch and replayed at once; nothing comes in between.
+2. Replies, and what else rests on a decision, wait until everything the shard has written so far
+   is committed.
+3. Every request gets exactly one answer, unless its client has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from ottla.broker.partition import Partition
+from ottla.coordination.decision import (
+    NewRecord,
+    Reply,
+    StartTimer,
+    Ticket,
+    TimerChange,
+    TimerKey,
+)
+from ottla.errors import ErrorCode, OttlaError, RequestFailed
+from ottla.model.clock import Clock
+from ottla.model.ids import Offset
+from ottla.protocol.message import Message
+from ottla.records.batch import RecordBatch, split
+from ottla.records.builder import NO_PRODUCER, BatchBuilder, ProducerStamp
+from ottla.storage.producer_state import Origin
+
+COMMIT_SECONDS_MAX: Final = 5.0
+LOAD_BYTES_PER_TURN: Final = 256 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class Decided(Protocol):
+    """What every decision has; the kind of a transaction's has more."""
+
+    @property
+    def records(self) -> tuple[NewRecord, ...]: ...
+
+    @property
+    def replies(self) -> tuple[Reply, ...]: ...
+
+    @property
+    def timers(self) -> tuple[TimerChange, ...]: ...
+
+
+class Shard(Protocol):
+    """The state machine behind a runtime, with differences between kinds taken away."""
+
+    def replay_batch(self, batch: RecordBatch) -> None: ...
+
+    def replay(self, record: NewRecord, producer: ProducerStamp) -> None: ...
+
+    def append_failed(self, decision: Any, code: ErrorCode) -> Any: ...
+
+    def timer_fired(self, key: TimerKey, now_ms: int) -> Any: ...
+
+    def loaded(self, now_ms: int) -> Any: ...
+
+    def forget(self, ticket: Ticket, now_ms: int) -> Any: ...
+
+    def committed(self, decision: Any) -> None:
+        """What rests on the decision beside its replies may happen now."""
+        ...
+
+
+class ShardRuntime:
+    """One shard, its log and those who wait for it."""
+
+    def __init__(self, partition: Partition, shard: Shard, clock: Clock) -> None:
+        self._partition = partition
+        self._shard = shard
+        self._clock = clock
+        self._is_loaded = False
+        self._is_closed = False
+        self._last_ticket = 0
+        self._waiting: dict[Ticket, asyncio.Future[Message]] = {}
+        self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
+        self._commits: set[asyncio.Task[None]] = set()
+
+    def check_ready(self) -> None:
+        """Refuses while the log is being read, or after the partition has gone."""
+        if self._is_closed:
+            raise RequestFailed(ErrorCode.NOT_COORDINATOR)
+        if not self._is_loaded:
+            raise RequestFailed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    async def ask(
+        self, decide: Callable[[Ticket, int], Any], producer: ProducerStamp = NO_PRODUCER
+    ) -> Message:
+        """Lets the shard decide on a request and returns its answer, perhaps much later."""
+        self.check_ready()
+        self._last_ticket += 1
+        ticket = Ticket(self._last_ticket)
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._waiting[ticket] = future
+        self.carry_out(decide(ticket, self._clock.now_ms()), producer)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if self._waiting.pop(ticket, None) is not None and not self._is_closed:
+                self.carry_out(self._shard.forget(ticket, self._clock.now_ms()))
+            raise
+
+    def carry_out(self, decision: Any, producer: ProducerStamp = NO_PRODUCER) -> None:
+        """Writes, replays, sets timers, and answers once all of it is committed."""
+        if decision.records:
+            try:
+                self._append(decision.records, producer)
+            except OttlaError as error:
+                log.error("%s: a decision was not written: %s", self._partition.id, error)
+                self.carry_out(self._shard.append_failed(decision, error.code))
+                return
+            for record in decision.records:
+                self._shard.replay(record, producer)
+        for change in decision.timers:
+            self._change_timer(change)
+        end_offset = self._partition.log.end_offset
+        if self._partition.is_committed(end_offset):
+            self._conclude(decision)
+            return
+        task = asyncio.get_running_loop().create_task(self._conclude_later(decision, end_offset))
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+
+    async def load(self) -> None:
+        """Replays the whole log, giving way to clients in between."""
+        try:
+            await self._replay_log()
+        except OttlaError:
+            log.exception("%s cannot be loaded; its coordinator stays away", self._partition.id)
+            return
+        self._is_loaded = True
+        self.carry_out(self._shard.loaded(self._clock.now_ms()))
+
+    def close(self) -> None:
+        """Another broker, or none, coordinates from now on."""
+        self._is_closed = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        for task in tuple(self._commits):
+            task.cancel()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(RequestFailed(ErrorCode.NOT_COORDINATOR))
+        self._waiting.clear()
+
+    async def _replay_log(self) -> None:
+        source = self._partition.log
+        offset = source.start_offset
+        end = source.end_offset
+        while offset < end:
+            region = source.read(offset, bytes_max=LOAD_BYTES_PER_TURN, end=end)
+            if region is None:
+                return
+            for batch in split(memoryview(region.read()), ignore_torn_tail=True):
+                self._shard.replay_batch(batch)
+                offset = Offset(batch.next_offset)
+            await asyncio.sleep(0)
+
+    def _append(self, records: tuple[NewRecord, ...], producer: ProducerStamp) -> None:
+        builder = BatchBuilder()
+        now_ms = self._clock.now_ms()
+        for record in records:
+            builder.append(now_ms, record.key, record.value)
+        batch = memoryview(builder.build(producer=producer))
+        self._partition.append(batch, origin=Origin.COORDINATOR)
+
+    async def _conclude_later(self, decision: Decided, end_offset: Offset) -> None:
+        deadline = asyncio.get_running_loop().time() + COMMIT_SECONDS_MAX
+        try:
+            await self._partition.wait_committed(end_offset, deadline)
+        except OttlaError as error:
+            log.error("%s: a decision was not committed: %s", self._partition.id, error)
+            for reply in decision.replies:
+                future = self._waiting.pop(reply.ticket, None)
+                if future is not None and not future.done():
+                    future.set_exception(RequestFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
+        self._conclude(decision)
+
+    def _conclude(self, decision: Decided) -> None:
+        for reply in decision.replies:
+            future = self._waiting.pop(reply.ticket, None)
+            if future is not None and not future.done():
+                future.set_result(reply.response)
+        self._shard.committed(decision)
+
+    def _change_timer(self, change: TimerChange) -> None:
+        running = self._timers.pop(change.key, None)
+        if running is not None:
+            running.cancel()
+        if isinstance(change, StartTimer) and not self._is_closed:
+            self._timers[change.key] = asyncio.get_running_loop().call_later(
+                change.delay_ms / 1000, self._fire, change.key
+            )
+
+    def _fire(self, key: TimerKey) -> None:
+        self._timers.pop(key, None)
+        self.carry_out(self._shard.timer_fired(key, self._clock.now_ms()))

@@ -1,0 +1,23 @@
+"""Which partition of an internal topic a group or transactional id belongs to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_BITS_32: Final = 0xFFFFFFFF
+_SIGN_BIT: Final = 0x80000000
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 code units, in 32 bits with a sign."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & _BITS_32
+    return value - 2 * _SIGN_BIT if value & _SIGN_BIT else value
+
+
+def partition_of(key: str, partition_count: int) -> int:
+    """Where the original puts it too: the hash without its sign, but zero for the smallest."""
+    value = java_hash(key)
+    return (0 if value == -_SIGN_BIT else abs(value)) % partition_count
