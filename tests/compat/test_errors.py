@@ -9,11 +9,13 @@ from confluent_kafka.admin import NewTopic
 from support.batches import batch
 from support.clients.confluent import WAIT_SECONDS_MAX, ConfluentClient
 from support.clients.face import Client, ToSend
+from support.eventually import eventually
 from support.requests import (
     LATEST,
     FetchPlace,
     TopicWish,
     a_topic,
+    await_leader,
     create_topics,
     fetch_one,
     list_offset,
@@ -55,8 +57,7 @@ def test_odd_but_legal_topic_names_are_taken(connection: Connection, name: str) 
 
 
 def produced_eventually(connection: Connection, topic: str) -> bool:
-    while list_offset(connection, (topic, 0), LATEST).error_code != 0:
-        pass
+    await_leader(connection, (topic, 0))
     return produce(connection, {(topic, 0): batch([b"x"])})[topic, 0].error_code == 0
 
 
@@ -136,8 +137,7 @@ def test_metadata_creates_topics_only_when_asked(connection: Connection, new_nam
     topic = new_name()
     assert metadata(connection, [topic]).topics[topic][0] == UNKNOWN_TOPIC_OR_PARTITION
     metadata(connection, [topic], auto_create=True)
-    while metadata(connection, [topic]).topics[topic][0] != 0:
-        pass
+    eventually(lambda: metadata(connection, [topic]).topics[topic][0] == 0, "the creation")
     assert list(metadata(connection, [topic]).topics[topic][1]) == [0]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from support.clients.face import Reading, Sending, ToSend
-from support.clients.kafka_python import KafkaPythonClient
+from support.clients.kafka_python import CAN_WRITE_OLD_LZ4, KafkaPythonClient
 from support.requests import FETCH, supported_versions
 from support.wire import Connection
 
@@ -48,6 +48,8 @@ def version(request: pytest.FixtureRequest, connection: Connection) -> tuple[int
 def test_an_old_client_writes_and_reads(
     bootstrap: str, version: tuple[int, ...], codec: str, new_name: NewName
 ) -> None:
+    if codec == "lz4" and version < (0, 10) and not (CAN_WRITE_OLD_LZ4 and version >= (0, 8, 2)):
+        pytest.skip("this client cannot write lz4 for brokers so old")
     client, topic = KafkaPythonClient(bootstrap, version), new_name()
     client.create_topic(topic, partitions=2)
     headers = (("h", b"1"),) if version >= HEADERS_SINCE else ()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from support.batches import Sequenced, batch, magic_of, message_set, now_ms, read_records
+from support.clients.kafka_python import CAN_WRITE_OLD_LZ4
 from support.requests import (
     API_VERSIONS,
     EARLIEST,
@@ -73,6 +74,8 @@ def test_old_message_sets_are_converted_and_read_by_new_fetches(
     connection: Connection, magic: int, codec: int, new_name: NewName
 ) -> None:
     needs(connection, PRODUCE, 0)
+    if (magic, codec) == (0, LZ4) and not CAN_WRITE_OLD_LZ4:
+        pytest.skip("kafka-python cannot write the lz4 of format 0 without xxhash")
     topic, stamp = a_topic(connection, new_name()), now_ms() - 1000
     values: list[bytes | None] = [b"one " * 40, b"", None, b"four " * 40]
     data = message_set(values, magic=magic, key=b"k", timestamp_ms=stamp, codec=codec)
@@ -336,11 +339,12 @@ def test_producer_ids_are_never_given_twice(connection: Connection) -> None:
     assert len(set(given)) == 50
 
 
-@pytest.mark.parametrize("version", [5, 99, 32767])
+@pytest.mark.parametrize("beyond", [1, 94, 32000])
 def test_an_unknown_api_versions_version_answers_version_zero_with_error_35(
-    bootstrap: str, version: int
+    bootstrap: str, beyond: int
 ) -> None:
     with Connection(bootstrap) as connection:
+        version = supported_versions(connection)[API_VERSIONS][1] + beyond
         connection.send(API_VERSIONS, version, b"\x01\x01\0", flexible=True)
         _, reader = connection.receive()
         assert reader.int16() == UNSUPPORTED_VERSION

@@ -6,6 +6,7 @@ InitProducerId 0-1, OffsetForLeaderEpoch 0-3, ApiVersions 0.
 
 from dataclasses import dataclass, field
 
+from support.eventually import eventually
 from support.wire import (
     Connection,
     Reader,
@@ -329,9 +330,15 @@ def a_topic(connection: Connection, name: str, *, partitions: int = 1, **configs
     errors = create_topics(connection, TopicWish(name, partitions, named))
     assert errors == {name: 0}, errors
     for partition in range(partitions):
-        while list_offset(connection, (name, partition), LATEST).error_code != 0:
-            pass
+        await_leader(connection, (name, partition))
     return name
+
+
+def await_leader(connection: Connection, place: Place) -> None:
+    """Wait until the partition answers; a broker may learn of its own topics a little later."""
+    eventually(
+        lambda: list_offset(connection, place, LATEST).error_code == 0, f"a leader of {place}"
+    )
 
 
 def init_producer_id(connection: Connection) -> tuple[int, int]:

@@ -33,8 +33,9 @@ class AioKafkaClient:
             wish = NewTopic(topic, partitions, 1, topic_configs=configs)
             answer = await admin.create_topics([wish])
             assert answer.topic_errors[0][1] == 0, answer
-            while (await admin.describe_topics([topic]))[0]["error_code"] != 0:
-                pass
+            async with asyncio.timeout(WAIT_SECONDS_MAX):
+                while (await admin.describe_topics([topic]))[0]["error_code"] != 0:
+                    pass
         finally:
             await admin.close()
 

@@ -7,6 +7,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from support.clients.face import PLAINLY, Reading, Received, Sending, ToSend
+from support.eventually import eventually
 
 WAIT_SECONDS_MAX = 30.0
 
@@ -30,8 +31,12 @@ class ConfluentClient:
         admin = self.admin()
         wish = NewTopic(topic, num_partitions=partitions, config=dict(configs or {}))
         admin.create_topics([wish])[topic].result(WAIT_SECONDS_MAX)
-        while len(admin.list_topics(topic, timeout=WAIT_SECONDS_MAX).topics[topic].partitions) == 0:
-            pass
+
+        def has_partitions() -> bool:
+            found = admin.list_topics(topic, timeout=WAIT_SECONDS_MAX).topics[topic]
+            return len(found.partitions) == partitions
+
+        eventually(has_partitions, f"the partitions of {topic}")
 
     def produce(self, topic: str, records: Sequence[ToSend], how: Sending = PLAINLY) -> list[int]:
         offsets: dict[int, int] = {}

@@ -4,13 +4,21 @@ import time
 from collections.abc import Mapping, Sequence
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.codec import has_lz4, has_snappy, has_zstd
+from kafka import codec as kafka_codec
 
 from support.clients.face import PLAINLY, Reading, Received, Sending, ToSend
 
 WAIT_SECONDS_MAX = 30.0
+CLOSE_SECONDS_MAX = 5.0
 
-_CODECS = {"none": True, "gzip": True, "snappy": has_snappy(), "lz4": has_lz4(), "zstd": has_zstd()}
+_CODECS = {
+    "none": True,
+    "gzip": True,
+    "snappy": kafka_codec.has_snappy(),
+    "lz4": kafka_codec.has_lz4(),
+    "zstd": kafka_codec.has_zstd(),
+}
+CAN_WRITE_OLD_LZ4 = kafka_codec.xxhash is not None  # brokers before 0.10 wanted a wrong checksum
 
 
 class KafkaPythonClient:
@@ -64,7 +72,7 @@ class KafkaPythonClient:
             producer.flush(WAIT_SECONDS_MAX)
             sent = [future.get(WAIT_SECONDS_MAX) for future in futures]
         finally:
-            producer.close()
+            producer.close(timeout=CLOSE_SECONDS_MAX)
         return [metadata.offset if how.acks else -1 for metadata in sent]
 
     def consumer(self, how: Reading) -> KafkaConsumer:
