@@ -57,12 +57,14 @@ class FlushJob:
 class Flusher:
     """How far the log is safe from a power cut, and since when something is not."""
 
-    __slots__ = ("dirty_since_ms", "has_new_names", "recovery_point")
+    __slots__ = ("_is_cut", "dirty_since_ms", "has_new_names", "recovery_point")
 
     def __init__(self, recovery_point: Offset) -> None:
         self.recovery_point = recovery_point
         self.dirty_since_ms: int | None = None
         self.has_new_names = True
+        self._is_cut = False
+        """What was cut off must stay gone: even an empty file is to be synced then."""
 
     def is_due(self, settings: TopicSettings, end_offset: int, now_ms: int) -> bool:
         """Do `flush.messages` or `flush.ms` ask for a flush now?"""
@@ -76,7 +78,11 @@ class Flusher:
 
     def begin(self, segments: Segments, now_ms: int) -> FlushJob:
         """Gather the files with anything past the recovery point in them."""
-        dirty = [s for s in segments.at_or_after(self.recovery_point) if s.size_bytes]
+        dirty = [
+            segment
+            for segment in segments.at_or_after(self.recovery_point)
+            if segment.size_bytes or self._is_cut
+        ]
         place = segments.place
         job = FlushJob(
             disk=place.disk,
@@ -89,6 +95,7 @@ class Flusher:
         )
         self.dirty_since_ms = None
         self.has_new_names = False
+        self._is_cut = False
         return job
 
     def finish(self, job: FlushJob, segments: Segments) -> None:
@@ -99,3 +106,5 @@ class Flusher:
     def cut(self, offset: Offset) -> None:
         """The log ends at `offset` now, and may grow again from there."""
         self.recovery_point = min(self.recovery_point, offset)
+        self.has_new_names = True
+        self._is_cut = True

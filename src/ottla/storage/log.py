@@ -66,8 +66,7 @@ class Log:
         self.segments = parts.segments
         self.epochs, self.producers = parts.epochs, parts.producers
         self._snapshots = parts.snapshots
-        self._clock = clock
-        self._directory = parts.segments.place.directory
+        self._clock, self._directory = clock, parts.segments.place.directory
         self._deleted = DeletedFiles(parts.segments.place.disk)
         self._flusher = Flusher(parts.recovery_point)
         self._fence: str | None = None
@@ -331,6 +330,7 @@ class Log:
         self._snapshots.remove_after(end)
         self.epochs.truncate_end(end)
         self.producers = rebuild_producers(self.segments, self._snapshots)
+        self.start_offset = min(self.start_offset, end)
         self.high_watermark = min(self.high_watermark, end)
         self.producers.advance_high_watermark(self.high_watermark)
         self.first_dirty_offset = min(self.first_dirty_offset, end)
