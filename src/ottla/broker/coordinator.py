@@ -75,7 +75,7 @@ class Coordinator(Generic[S]):
             if isinstance(outcome, OttlaError) and not isinstance(outcome, TopicExists):
                 log.error("%s cannot be created: %s", self.topic.name, outcome)
                 raise RequestFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            self.start()
+        self.start()
         if self._loads:
             await asyncio.wait(self._loads)
 
@@ -108,7 +108,11 @@ class Coordinator(Generic[S]):
 
     def find(self, key: str) -> RunningShard[S]:
         """The shard that keeps a key, ready to be asked."""
-        running = self._running.get(self.partition_of(key).partition)
+        partition = self.partition_of(key).partition
+        if partition not in self._running:
+            # Whoever created the topic may have gone before it could start all shards.
+            self.start()
+        running = self._running.get(partition)
         if running is None:
             raise RequestFailed(ErrorCode.NOT_COORDINATOR)
         running.runtime.check_ready()
