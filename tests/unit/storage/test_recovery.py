@@ -263,3 +263,15 @@ def test_leftovers_of_interrupted_work_are_removed():
         world.disk.open(stem + suffix, create=True)
     assert values(world.open(clean=True)) == {0: b"a"}
     assert not [name for name in world.names() if name.startswith(f"{5:020d}")]
+
+
+def test_a_snapshot_of_what_was_truncated_is_not_believed():
+    world = World()
+    log = world.open()
+    for number in range(4):
+        append(log, batch(b"%d" % number, producer=ProducerStamp(7, 0, number)))
+    log.close()
+    log = world.open(clean=True)
+    log.truncate_to(2)
+    append(log, *(batch(b"plain") for _ in range(5)))
+    assert world.open().producers.get(7).last_sequence == 1
