@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ottla.model.ids import Offset, Position
@@ -64,6 +65,10 @@ class OffsetIndex:
             return None
         last_offset = Offset(self._base_offset + self._relative_offsets[index])
         return IndexEntry(last_offset, Position(self._positions[index]))
+
+    def entries(self) -> Iterator[IndexEntry]:
+        for relative, position in zip(self._relative_offsets, self._positions, strict=True):
+            yield IndexEntry(Offset(self._base_offset + relative), Position(position))
 
     def position_near(self, position: int) -> Position:
         """The beginning of a batch at or before `position`."""
