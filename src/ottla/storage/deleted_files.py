@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 from ottla.storage import file_names
 from ottla.storage.disk import Disk
 
 
 class DeletedFiles:
-    """A queue of renamed files, in the order in which they fall due."""
+    """Renamed files, and from when each may be removed."""
+
+    __slots__ = ("_disk", "_waiting")
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._waiting: deque[tuple[int, str]] = deque()
+        self._waiting: list[tuple[int, str]] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -30,9 +30,8 @@ class DeletedFiles:
 
     def remove_due(self, now_ms: int) -> int:
         """Remove those whose time has come; how many that were."""
-        count = 0
-        while self._waiting and self._waiting[0][0] <= now_ms:
-            _, path = self._waiting.popleft()
+        due = [path for due_ms, path in self._waiting if due_ms <= now_ms]
+        for path in due:
             self._disk.remove(path)
-            count += 1
-        return count
+        self._waiting = [entry for entry in self._waiting if entry[0] > now_ms]
+        return len(due)

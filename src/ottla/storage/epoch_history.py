@@ -34,6 +34,8 @@ class EpochEnd:
 class EpochHistory:
     """The entries in memory, mirrored in a checkpoint file on every change."""
 
+    __slots__ = ("_disk", "_entries", "_path", "latest")
+
     def __init__(self, disk: Disk, path: str, entries: list[EpochStart] | None = None) -> None:
         self._disk = disk
         self._path = path

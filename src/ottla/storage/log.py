@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ottla.errors import OffsetOutOfRange, OutOfOrderSequence, StorageFailed
+from ottla.errors import OffsetOutOfRange, StorageFailed
 from ottla.model.clock import Clock
 from ottla.model.file_region import FileRegion
 from ottla.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
@@ -27,7 +27,7 @@ from ottla.storage.admission import AdmissionRules, admit, check_replicated
 from ottla.storage.deleted_files import DeletedFiles
 from ottla.storage.epoch_history import EpochEnd, EpochHistory
 from ottla.storage.flush import Flusher, FlushJob
-from ottla.storage.producer_replay import rebuild_producers, recall_batches
+from ottla.storage.producer_replay import find_duplicate, rebuild_producers
 from ottla.storage.producer_snapshot import ProducerSnapshots
 from ottla.storage.producer_state import EndedTransaction, Origin, ProducerState, RememberedBatch
 from ottla.storage.roll_policy import RollPolicy
@@ -62,6 +62,12 @@ class LogParts:
 class Log:
     """Append at the end, read from anywhere, forget from the beginning."""
 
+    __slots__ = (
+        *("_clock", "_deleted", "_directory", "_fence", "_flusher", "_rolling", "_rules"),
+        *("_snapshots", "end_offset", "epochs", "first_dirty_offset", "high_watermark"),
+        *("producers", "segments", "settings", "start_offset"),
+    )
+
     def __init__(self, parts: LogParts, settings: TopicSettings, clock: Clock) -> None:
         self.segments = parts.segments
         self.epochs, self.producers = parts.epochs, parts.producers
@@ -80,9 +86,8 @@ class Log:
         """Take new settings; they hold from the next append on."""
         self.settings = settings
         self._rules = AdmissionRules.of(settings)
-        active = self.segments.active
-        active.index_interval_bytes = settings.index_interval_bytes
-        self._rolling = RollPolicy(settings, active, self._clock.now_ms())
+        self.segments.active.index_interval_bytes = settings.index_interval_bytes
+        self._rolling = RollPolicy(settings, self._clock.now_ms())
 
     # --- appending -------------------------------------------------------------------------------
 
@@ -101,7 +106,7 @@ class Log:
         data, batches = admit(records, rules, now_ms, origin)
         for batch in batches:
             if batch.producer_id >= 0:
-                duplicate = self._check_producer(batch)
+                duplicate = find_duplicate(batch, self.producers, self.segments)
                 if duplicate is not None:
                     return _first_answer(duplicate, rules, self.start_offset)
         base_offset = self.end_offset
@@ -129,14 +134,6 @@ class Log:
             self._write(records, batches, self._clock.now_ms())
         return Appended(base_offset, self.end_offset, NO_TIMESTAMP, self.start_offset)
 
-    def _check_producer(self, batch: RecordBatch) -> RememberedBatch | None:
-        try:
-            return self.producers.check(batch)
-        except OutOfOrderSequence:
-            if not recall_batches(self.segments, self.producers):
-                raise
-            return self.producers.check(batch)
-
     def _write(self, data: memoryview, batches: list[RecordBatch], now_ms: int) -> None:
         segment = self.segments.active
         if segment.size_bytes and self._rolling.must_roll(segment, len(data), batches, now_ms):
@@ -148,7 +145,7 @@ class Log:
             raise self._write_failed(segment, error) from error
         self.end_offset = segment.end_offset
         if is_first:
-            self._rolling.begin(segment, now_ms)
+            self._rolling.begin(now_ms)
         if self._flusher.dirty_since_ms is None:
             self._flusher.dirty_since_ms = now_ms
         for batch in batches:
@@ -198,7 +195,7 @@ class Log:
             except OSError as error:
                 raise _failed(self._directory, error) from error
             self._flusher.has_new_names = True
-            self._rolling.begin(segments.active, now_ms)
+            self._rolling.begin(now_ms)
         return segments.active
 
     # --- reading ---------------------------------------------------------------------------------
@@ -334,7 +331,7 @@ class Log:
         self.high_watermark = min(self.high_watermark, end)
         self.producers.advance_high_watermark(self.high_watermark)
         self.first_dirty_offset = min(self.first_dirty_offset, end)
-        self._rolling.begin(self.segments.active, self._clock.now_ms())
+        self._rolling.begin(self._clock.now_ms())
 
     def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that have been silent for `expiration_ms`; how many that were."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.errors import OutOfOrderSequence
 from ottla.model.ids import Offset
-from ottla.records.batch import CONTROL_BIT
+from ottla.records.batch import CONTROL_BIT, RecordBatch
 from ottla.storage.batch_scan import read_batch, walk
 from ottla.storage.producer_snapshot import ProducerSnapshots
-from ottla.storage.producer_state import ProducerState
+from ottla.storage.producer_state import ProducerState, RememberedBatch
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
 from ottla.storage.transaction_index import AbortedTransaction, TransactionIndex
@@ -43,7 +44,19 @@ def rebuild_producers(
     return state
 
 
-def recall_batches(segments: Segments, state: ProducerState) -> bool:
+def find_duplicate(
+    batch: RecordBatch, state: ProducerState, segments: Segments
+) -> RememberedBatch | None:
+    """The batch in the log that `batch` repeats; raises where it may not be written at all."""
+    try:
+        return state.check(batch)
+    except OutOfOrderSequence:
+        if not _recall(segments, state):
+            raise
+        return state.check(batch)
+
+
+def _recall(segments: Segments, state: ProducerState) -> bool:
     """Learn of earlier batches than a snapshot had, from the end of the log; True if that was new.
 
     A producer whose last five requests were all cut off by a restart repeats all five.

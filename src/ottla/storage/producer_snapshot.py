@@ -75,6 +75,8 @@ def _unpack(fields: tuple[int, ...]) -> ProducerEntry:
 class ProducerSnapshots:
     """The snapshot files in a log's directory, by the offset each was taken at."""
 
+    __slots__ = ("_directory", "_disk", "_offsets")
+
     def __init__(self, disk: Disk, directory: str, names: Iterable[str] = ()) -> None:
         """`names` are what is in the directory already; anything but snapshots is passed over."""
         self._disk = disk

@@ -105,6 +105,14 @@ class ProducerEntry:
 class ProducerState:
     """All producers of one log."""
 
+    __slots__ = (
+        "_ongoing",
+        "_producers",
+        "_unreplicated",
+        "first_unstable_offset",
+        "is_complete",
+    )
+
     def __init__(self) -> None:
         self._producers: dict[ProducerId, ProducerEntry] = {}
         self._ongoing: dict[ProducerId, Offset] = {}

@@ -114,6 +114,7 @@ class _Recovery:
                 active.end_offset,
             ),
         )
+        active.release()  # thousands of logs are opened at start, and most lie idle
         return Log(parts, opening.settings, opening.clock)
 
     # --- what is there ---------------------------------------------------------------------------

@@ -13,23 +13,28 @@ from ottla.storage.segment import POSITION_MAX, Segment
 class RollPolicy:
     """The limits of the active segment, worked out once for it so that an append only compares."""
 
-    __slots__ = ("_index_entries_max", "_segment_bytes", "_settings", "_time_limit_ms")
+    __slots__ = ("_begun_ms", "_index_entries_max", "_segment_bytes", "_settings", "_time_limit_ms")
 
-    def __init__(self, settings: TopicSettings, active: Segment, now_ms: int) -> None:
+    def __init__(self, settings: TopicSettings, now_ms: int) -> None:
         self._settings = settings
         self._segment_bytes = min(settings.segment_bytes, POSITION_MAX)
         self._index_entries_max = settings.segment_index_bytes // ENTRY_BYTES
-        self._time_limit_ms = 0
-        self.begin(active, now_ms)
+        self._begun_ms = now_ms
+        self._time_limit_ms: int | None = None
 
-    def begin(self, segment: Segment, now_ms: int) -> None:
-        """Count the time for `segment`: from its first batch's timestamp, if it has one."""
+    def begin(self, now_ms: int) -> None:
+        """There is a new active segment, or its first batch."""
+        self._begun_ms = now_ms
+        self._time_limit_ms = None
+
+    def _time_limit(self, segment: Segment) -> int:
+        """How late a batch may be: counted from the first one's timestamp, if it has one."""
         start_ms = segment.first_timestamp
         if start_ms < 0:
-            start_ms = segment.modified_ms or now_ms
+            start_ms = segment.modified_ms or self._begun_ms
         # Spread over the jitter by name, so that logs created together do not all roll together.
         jitter_ms = crc32(segment.path.encode()) % (self._settings.segment_jitter_ms + 1)
-        self._time_limit_ms = start_ms + self._settings.segment_ms - jitter_ms
+        return start_ms + self._settings.segment_ms - jitter_ms
 
     def must_roll(
         self, segment: Segment, size_bytes: int, batches: list[RecordBatch], now_ms: int
@@ -42,6 +47,7 @@ class RollPolicy:
             or segment.index_entries >= self._index_entries_max
         ):
             return True
-        if segment.first_timestamp >= 0:
-            return last.max_timestamp > self._time_limit_ms
-        return now_ms > self._time_limit_ms
+        limit_ms = self._time_limit_ms
+        if limit_ms is None:
+            limit_ms = self._time_limit_ms = self._time_limit(segment)
+        return (last.max_timestamp if segment.first_timestamp >= 0 else now_ms) > limit_ms

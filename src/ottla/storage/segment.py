@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from ottla.model.ids import NO_TIMESTAMP, Offset, Position
@@ -248,12 +249,13 @@ class Segment:
         entry = self.indexes().offsets.entry_before(offset)
         if entry is None:
             return walk(file, 0, self.size_bytes)
-        first = next(walk(file, entry.position, self.size_bytes), None)
+        headers = walk(file, entry.position, self.size_bytes)
+        first = next(headers, None)
         if first is None or first.last_offset != entry.last_offset:
             # The index lies, so it is not used again: the data decides.
             self.rebuild_indexes()
             return walk(file, 0, self.size_bytes)
-        return walk(file, entry.position, self.size_bytes)
+        return chain((first,), headers)
 
     # --- time ------------------------------------------------------------------------------------
 

@@ -20,6 +20,8 @@ from ottla.storage.transaction_index import AbortedTransaction
 class Segments:
     """An ordered list that knows which segment an offset is in."""
 
+    __slots__ = ("_bases", "_segments", "active", "cuts", "place")
+
     def __init__(self, place: SegmentPlace, segments: Iterable[Segment]) -> None:
         self.place = place
         self._segments = list(segments)
