@@ -64,6 +64,13 @@ class ErrorCode(IntEnum):
         member.sentence = sentence
         return member
 
+    @classmethod
+    def of(cls, code: int) -> ErrorCode:
+        """The error a number on the wire stands for; one that nobody knows is the broker's own."""
+        found = cls._value2member_map_.get(code, cls.UNKNOWN_SERVER_ERROR)
+        assert isinstance(found, ErrorCode)
+        return found
+
     UNKNOWN_SERVER_ERROR = -1, False, "Something failed in the broker that it did not foresee."
     NONE = 0, False, "No error."
     OFFSET_OUT_OF_RANGE = 1, False, "The partition does not hold this offset."

@@ -14,15 +14,18 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.compactor import Compactor
 from ottla.broker.controller import Controller
+from ottla.broker.coordinator import Coordinator
 from ottla.broker.dispatch import Dispatch, Interception
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
-from ottla.broker.group_coordinator import GroupDuties, group_coordinator
+from ottla.broker.group_coordinator import GroupCoordinator, GroupDuties
+from ottla.broker.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
+from ottla.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
 from ottla.broker.handlers.alter_configs import AlterConfigsHandler
 from ottla.broker.handlers.api_versions import ApiVersionsHandler
 from ottla.broker.handlers.create_partitions import CreatePartitionsHandler
@@ -33,6 +36,7 @@ from ottla.broker.handlers.describe_cluster import DescribeClusterHandler
 from ottla.broker.handlers.describe_configs import DescribeConfigsHandler
 from ottla.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
 from ottla.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
+from ottla.broker.handlers.end_txn import EndTxnHandler
 from ottla.broker.handlers.fetch import FetchHandler
 from ottla.broker.handlers.find_coordinator import FindCoordinatorHandler, KeyType
 from ottla.broker.handlers.group_administration import (
@@ -48,11 +52,21 @@ from ottla.broker.handlers.metadata import MetadataHandler
 from ottla.broker.handlers.offset_fetch import OffsetFetchHandler
 from ottla.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from ottla.broker.handlers.produce import ProduceHandler
+from ottla.broker.handlers.transaction_administration import (
+    DescribeProducersHandler,
+    DescribeTransactionsHandler,
+    ListTransactionsHandler,
+)
+from ottla.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
+from ottla.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.partitions import Partitions
 from ottla.broker.replicas import Replicas
 from ottla.broker.request import Handler
 from ottla.broker.system_clock import SystemClock
+from ottla.broker.transaction_coordinator import TransactionCoordinator, TransactionDuties
+from ottla.broker.transaction_guard import TransactionGuard
+from ottla.broker.transaction_markers import MarkerWriter
 from ottla.cluster.changes import change_leader
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import Draft
@@ -125,6 +139,9 @@ class Broker:
         """Answers what is owed, makes everything durable and lets go of the directory."""
         await self._listener.close(STOP_GRACE_SECONDS)
         self._groups.stop()
+        self._transactions.stop()
+        self._markers.stop()
+        await self._transaction_duties.stop()
         await self._group_duties.stop()
         await self._compactor.stop()
         await self._housekeeping.stop()
@@ -166,17 +183,30 @@ class Broker:
             # What was not synced may be gone. A new epoch lets readers who saw it notice.
             await self._metadata.change(_lead_anew)
         await self._replicas.create(self._view.image.topics.values())
-        self._groups = group_coordinator(self.partitions, self._view, self._clock)
+        self._groups = GroupCoordinator(self.partitions, self._view, self._clock)
         self._groups.start()
+        self._markers = MarkerWriter(self.partitions, self._groups, self._clock)
+        self._transactions = TransactionCoordinator(
+            self.partitions, self._view, self._clock, self._markers
+        )
+        self._transactions.start()
+        self._transaction_duties = TransactionDuties(
+            self._transactions, self._settings.transactions, self._clock
+        )
         self._group_duties = GroupDuties(self._groups, self._settings.groups, self._clock)
 
     def _handlers(self, settings: BrokerSettings) -> dict[ApiKey, Handler]:
         partitions, view = self.partitions, self._view
         controller = Controller(self._metadata, view, self._replicas)
         controller.when_deleted.append(self._group_duties.topics_deleted)
+        guard = TransactionGuard(
+            self._transactions,
+            partitions,
+            lambda: view.settings.transactions.transaction_partition_verification_enable,
+        )
         sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         handlers: dict[ApiKey, Handler] = {
-            ApiKey.PRODUCE: ProduceHandler(partitions),
+            ApiKey.PRODUCE: ProduceHandler(partitions, guard),
             ApiKey.FETCH: FetchHandler(partitions, sessions, self._clock, settings.fetch_max_bytes),
             ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions),
             ApiKey.METADATA: MetadataHandler(
@@ -187,9 +217,6 @@ class Broker:
                 controller, view, is_enabled=settings.delete_topic_enable
             ),
             ApiKey.DELETE_RECORDS: DeleteRecordsHandler(partitions),
-            ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(
-                ProducerIds(self._store, view.broker_id)
-            ),
             ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochHandler(partitions),
             ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(view),
             ApiKey.ALTER_CONFIGS: AlterConfigsHandler(controller),
@@ -202,12 +229,19 @@ class Broker:
             ),
         }
         handlers |= self._group_handlers(controller)
-        handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler([*handlers, ApiKey.API_VERSIONS])
+        handlers |= self._transaction_handlers(controller, guard)
+        handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(
+            [*handlers, ApiKey.API_VERSIONS],
+            offers_two_phase_commit=settings.transactions.transaction_two_phase_commit_enable,
+        )
         return handlers
 
     def _group_handlers(self, controller: Controller) -> dict[ApiKey, Handler]:
         groups = self._groups
-        coordinators = {KeyType.GROUP: groups}
+        coordinators: dict[KeyType, Coordinator[Any]] = {
+            KeyType.GROUP: groups,
+            KeyType.TRANSACTION: self._transactions,
+        }
         return {
             ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(coordinators, controller, self._view),
             ApiKey.JOIN_GROUP: GroupRequestHandler(groups, GroupShard.join_group),
@@ -222,6 +256,23 @@ class Broker:
             ApiKey.DELETE_GROUPS: DeleteGroupsHandler(groups),
         }
 
+    def _transaction_handlers(
+        self, controller: Controller, guard: TransactionGuard
+    ) -> dict[ApiKey, Handler]:
+        transactions, groups = self._transactions, self._groups
+        producer_ids = ProducerIds(self._store, self._view.broker_id)
+        return {
+            ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(producer_ids, transactions),
+            ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnHandler(transactions),
+            ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(transactions, groups, controller),
+            ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(groups, guard),
+            ApiKey.END_TXN: EndTxnHandler(transactions, producer_ids),
+            ApiKey.WRITE_TXN_MARKERS: WriteTxnMarkersHandler(self._markers),
+            ApiKey.DESCRIBE_TRANSACTIONS: DescribeTransactionsHandler(transactions),
+            ApiKey.LIST_TRANSACTIONS: ListTransactionsHandler(transactions, self._clock),
+            ApiKey.DESCRIBE_PRODUCERS: DescribeProducersHandler(self.partitions),
+        }
+
     def _start_duties(self) -> None:
         self._housekeeping = Housekeeping(
             self.partitions, self._directory, self._flusher, self._view, self._clock
@@ -230,6 +281,7 @@ class Broker:
         self._compactor = Compactor(self.partitions, self._view, self._clock)
         self._compactor.start()
         self._group_duties.start()
+        self._transaction_duties.start()
 
     async def _listen(self, settings: BrokerSettings, dispatch: Dispatch) -> None:
         endpoint = settings.endpoints()[0]

@@ -106,6 +106,10 @@ class Coordinator(Generic[S]):
             raise RequestFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return TopicPartition(topic.name, partition_of(key, len(topic.partitions)))
 
+    def at(self, partition: int) -> RunningShard[S] | None:
+        """The shard on one partition, if this broker runs it."""
+        return self._running.get(partition)
+
     def find(self, key: str) -> RunningShard[S]:
         """The shard that keeps a key, ready to be asked."""
         partition = self.partition_of(key).partition

@@ -85,27 +85,32 @@ class GroupShardOnLog:
         """Nothing but replies rests on a group's decision."""
 
 
-GroupCoordinator = Coordinator[GroupShardOnLog]
-
-
-def group_coordinator(partitions: Partitions, view: ClusterView, clock: Clock) -> GroupCoordinator:
+class GroupCoordinator(Coordinator[GroupShardOnLog]):
     """The coordinator of all groups that fall on this broker."""
-    settings = view.settings.groups
-    topics = GroupTopics(view)
 
-    def make_shard(_partition: Partition) -> GroupShardOnLog:
-        return GroupShardOnLog(GroupShard(settings, topics, new_member_id))
+    def __init__(self, partitions: Partitions, view: ClusterView, clock: Clock) -> None:
+        settings = view.settings.groups
+        topics = GroupTopics(view)
 
-    topic = InternalTopic(
-        OFFSETS_TOPIC,
-        settings.offsets_topic_num_partitions,
-        {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(settings.offsets_topic_segment_bytes),
-        },
-    )
-    return Coordinator(topic, make_shard, partitions, view, clock)
+        def make_shard(_partition: Partition) -> GroupShardOnLog:
+            return GroupShardOnLog(GroupShard(settings, topics, new_member_id))
+
+        topic = InternalTopic(
+            OFFSETS_TOPIC,
+            settings.offsets_topic_num_partitions,
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(settings.offsets_topic_segment_bytes),
+            },
+        )
+        super().__init__(topic, make_shard, partitions, view, clock)
+
+    def end_transaction(self, partition: int, producer_id: int, is_commit: bool) -> None:
+        """A marker was written to a partition of offsets: they count from now on, or never."""
+        running = self.at(partition)
+        if running is not None:
+            running.shard.groups.replay_marker(producer_id, is_commit)
 
 
 def new_member_id(prefix: str) -> str:

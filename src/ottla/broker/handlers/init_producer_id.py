@@ -1,10 +1,13 @@
-"""InitProducerId: a number that tells one idempotent producer from all others."""
+"""InitProducerId: a number that tells one producer from all others."""
 
 from __future__ import annotations
 
+from ottla.broker.handlers.group_request import caller_of
 from ottla.broker.request import RequestContext
+from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.cluster.producer_ids import ProducerIds
 from ottla.errors import ErrorCode
+from ottla.protocol.message import Message
 from ottla.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -12,17 +15,25 @@ from ottla.protocol.messages.init_producer_id import (
 
 
 class InitProducerIdHandler:
-    """Gives out producer ids. Transactional ids need a coordinator, which this broker lacks."""
+    """Gives out producer ids; with a transactional id, the coordinator does."""
 
-    def __init__(self, producer_ids: ProducerIds) -> None:
+    def __init__(self, producer_ids: ProducerIds, coordinator: TransactionCoordinator) -> None:
         self._producer_ids = producer_ids
+        self._coordinator = coordinator
 
-    async def handle(
-        self, request: InitProducerIdRequest, _context: RequestContext
-    ) -> InitProducerIdResponse:
-        if request.transactional_id is not None:
-            return self.refuse(request, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
-        return InitProducerIdResponse(producer_id=await self._producer_ids.next())
+    async def handle(self, request: InitProducerIdRequest, context: RequestContext) -> Message:
+        if request.transactional_id is None:
+            return InitProducerIdResponse(producer_id=await self._producer_ids.next())
+        if not request.transactional_id:
+            return self.refuse(request, ErrorCode.INVALID_REQUEST)
+        running = self._coordinator.find(request.transactional_id)
+        shard, caller = running.shard.transactions, caller_of(context)
+        spare = None
+        if shard.needs_producer_id(request.transactional_id):
+            spare = await self._producer_ids.next()
+        return await running.runtime.ask(
+            lambda ticket, now_ms: shard.init_producer_id(request, caller, ticket, now_ms, spare)
+        )
 
     def refuse(self, _request: InitProducerIdRequest, code: ErrorCode) -> InitProducerIdResponse:
-        return InitProducerIdResponse(error_code=code)
+        return InitProducerIdResponse(error_code=code, producer_epoch=-1)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
+from struct import Struct
 from typing import Final
 
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.request import RequestContext
+from ottla.broker.transaction_guard import Codes, TransactionGuard
 from ottla.errors import (
     ErrorCode,
     OttlaError,
@@ -21,7 +24,7 @@ from ottla.errors import (
     TimedOut,
     UnsupportedCompression,
 )
-from ottla.model.ids import Offset, TopicId
+from ottla.model.ids import Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -30,12 +33,20 @@ from ottla.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from ottla.records.batch import ATTRIBUTES_POSITION, MAGIC, MAGIC_POSITION
+from ottla.records.batch import (
+    ATTRIBUTES_POSITION,
+    HEADER_BYTES,
+    MAGIC,
+    MAGIC_POSITION,
+    PRODUCER_ID_POSITION,
+    TRANSACTIONAL_BIT,
+)
 from ottla.records.compression import COMPRESSION_BITS, Compression
 
 ACKS_NONE: Final = 0
 ACKS_LEADER: Final = 1
 ACKS_ALL: Final = -1
+FIRST_VERSION_THAT_ADDS_PARTITIONS: Final = 12
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 FIRST_VERSION_WITH_ZSTD: Final = 7
 
@@ -43,12 +54,40 @@ log = logging.getLogger(__name__)
 
 Uncommitted = tuple[Partition, Offset, PartitionProduceResponse]
 
+_producer_of = Struct(">qh").unpack_from
+
+
+@dataclass(slots=True)
+class _Appending:
+    """What holds for all partitions of one request."""
+
+    acks: int
+    version: int
+    transactional_id: str | None
+    barred: Codes
+    uncommitted: list[Uncommitted]
+
+    def check(self, partition: Partition, records: memoryview) -> None:
+        """Refuses records that this request may not append, whatever the log says to them."""
+        if self.version < FIRST_VERSION_WITH_ZSTD:
+            _refuse_zstd(records)
+        if self.acks == ACKS_ALL:
+            partition.check_in_sync()
+        if self.transactional_id is None:
+            if _transactional_producer(records) is not None:
+                raise RequestFailed(
+                    ErrorCode.INVALID_TXN_STATE, "transactional records need a transactional id"
+                )
+        elif (code := self.barred.get(partition.id)) is not None:
+            raise RequestFailed(code)
+
 
 class ProduceHandler:
     """Appends records."""
 
-    def __init__(self, partitions: Partitions) -> None:
+    def __init__(self, partitions: Partitions, guard: TransactionGuard) -> None:
         self._partitions = partitions
+        self._guard = guard
 
     async def handle(
         self, request: ProduceRequest, context: RequestContext
@@ -56,17 +95,22 @@ class ProduceHandler:
         acks = request.acks
         if not ACKS_ALL <= acks <= ACKS_LEADER:
             return self.refuse(request, ErrorCode.INVALID_REQUIRED_ACKS)
+        if context.version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            for topic in request.topic_data:
+                topic.name = self._name(topic.topic_id)
+        barred: Codes = {}
+        if request.transactional_id is not None:
+            barred = await self._bar(request, context.version)
         uncommitted: list[Uncommitted] = []
-        topics = []
-        for topic in request.topic_data:
-            name = topic.name
-            if context.version >= FIRST_VERSION_WITH_TOPIC_IDS:
-                name = self._name(topic.topic_id)
-            answers = [
-                self._append(name, data, acks, context.version, uncommitted)
-                for data in topic.partition_data
-            ]
-            topics.append(TopicProduceResponse(topic.name, topic.topic_id, answers))
+        appending = _Appending(acks, context.version, request.transactional_id, barred, uncommitted)
+        topics = [
+            TopicProduceResponse(
+                topic.name,
+                topic.topic_id,
+                [self._append(topic.name, data, appending) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
         if acks == ACKS_ALL and uncommitted:
             await _wait_committed(uncommitted, request.timeout_ms)
         response = ProduceResponse(topics)
@@ -96,13 +140,27 @@ class ProduceHandler:
         except RequestFailed:
             return ""
 
+    async def _bar(self, request: ProduceRequest, version: int) -> Codes:
+        """The partitions that the request's transaction may not write to."""
+        producer: tuple[ProducerId, ProducerEpoch] | None = None
+        partitions = []
+        for topic in request.topic_data:
+            for data in topic.partition_data:
+                found = _transactional_producer(data.records)
+                if found is not None and topic.name:
+                    producer = found
+                    partitions.append(TopicPartition(topic.name, data.index))
+        if producer is None:
+            return {}
+        return await self._guard.admit(
+            request.transactional_id or "",
+            producer,
+            partitions,
+            adds=version >= FIRST_VERSION_THAT_ADDS_PARTITIONS,
+        )
+
     def _append(
-        self,
-        topic: str,
-        data: PartitionProduceData,
-        acks: int,
-        version: int,
-        uncommitted: list[Uncommitted],
+        self, topic: str, data: PartitionProduceData, appending: _Appending
     ) -> PartitionProduceResponse:
         try:
             if not topic:
@@ -111,10 +169,7 @@ class ProduceHandler:
             records = data.records
             if not records:
                 raise RequestFailed(ErrorCode.INVALID_RECORD, "there are no records to append")
-            if version < FIRST_VERSION_WITH_ZSTD:
-                _refuse_zstd(records)
-            if acks == ACKS_ALL:
-                partition.check_in_sync()
+            appending.check(partition, records)
             appended = partition.append(records)
         except OttlaError as error:
             return _failure(data.index, error)
@@ -122,7 +177,7 @@ class ProduceHandler:
             data.index, 0, appended.base_offset, appended.append_time_ms, appended.start_offset
         )
         if not partition.is_committed(appended.end_offset):
-            uncommitted.append((partition, appended.end_offset, answer))
+            appending.uncommitted.append((partition, appended.end_offset, answer))
         return answer
 
 
@@ -131,6 +186,18 @@ def _failure(index: int, error: OttlaError) -> PartitionProduceResponse:
     if error.code is ErrorCode.INVALID_RECORD:
         answer.record_errors = [BatchIndexAndErrorMessage(0, str(error))]
     return answer
+
+
+def _transactional_producer(
+    records: memoryview | None,
+) -> tuple[ProducerId, ProducerEpoch] | None:
+    """Whose transaction the first batch is of; None for records outside of any."""
+    if records is None or len(records) < HEADER_BYTES or records[MAGIC_POSITION] != MAGIC:
+        return None
+    if not records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT:
+        return None
+    producer_id, producer_epoch = _producer_of(records, PRODUCER_ID_POSITION)
+    return ProducerId(producer_id), ProducerEpoch(producer_epoch)
 
 
 def _refuse_zstd(records: memoryview) -> None:

@@ -1,0 +1,173 @@
+"""The transaction coordinator's shards as the runtime wants them, and their duties over time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from ottla.broker.cluster_view import ClusterView
+from ottla.broker.coordinator import Coordinator, InternalTopic, RunningShard
+from ottla.broker.partition import Partition
+from ottla.broker.partitions import Partitions
+from ottla.broker.transaction_markers import MarkerWriter
+from ottla.coordination.decision import NewRecord, Ticket, TimerKey
+from ottla.coordination.transaction.adding import Addition
+from ottla.coordination.transaction.decision import NOTHING, TransactionDecision, WriteMarkers
+from ottla.coordination.transaction.shard import TransactionShard
+from ottla.errors import ErrorCode
+from ottla.model.clock import Clock
+from ottla.model.ids import TopicPartition
+from ottla.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
+from ottla.records.batch import RecordBatch
+from ottla.records.builder import ProducerStamp
+from ottla.settings.coordination import TransactionSettings
+
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+_NO_TICKET: Final = Ticket(0)
+
+
+class TransactionShardOnLog:
+    """A transaction shard, fed from the log."""
+
+    def __init__(self, shard: TransactionShard, writer: MarkerWriter, clock: Clock) -> None:
+        self.transactions = shard
+        self.running: RunningShard[TransactionShardOnLog] | None = None
+        self._writer = writer
+        self._clock = clock
+
+    def replay_batch(self, batch: RecordBatch) -> None:
+        if not batch.is_control:
+            for record in batch.records():
+                self.transactions.replay(record.key or b"", record.value)
+
+    def replay(self, record: NewRecord, _producer: ProducerStamp) -> None:
+        self.transactions.replay(record.key, record.value)
+
+    def append_failed(self, decision: TransactionDecision, code: ErrorCode) -> TransactionDecision:
+        return self.transactions.append_failed(decision, code)
+
+    def timer_fired(self, key: TimerKey, now_ms: int) -> TransactionDecision:
+        return self.transactions.timer_fired(key, now_ms)
+
+    def loaded(self, now_ms: int) -> TransactionDecision:
+        return self.transactions.on_loaded(now_ms)
+
+    def forget(self, _ticket: Ticket, _now_ms: int) -> TransactionDecision:
+        """Nobody waits in a transaction shard for anything but the commit of its records."""
+        return NOTHING
+
+    def committed(self, decision: TransactionDecision) -> None:
+        for markers in decision.markers:
+            self._writer.begin(markers, self._written)
+
+    def _written(self, markers: WriteMarkers, partitions: Iterable[TopicPartition]) -> None:
+        assert self.running is not None
+        decision = self.transactions.markers_written(markers, partitions, self._clock.now_ms())
+        self.running.runtime.carry_out(decision)
+
+
+class TransactionCoordinator(Coordinator[TransactionShardOnLog]):
+    """The coordinator of all transactional ids that fall on this broker."""
+
+    def __init__(
+        self, partitions: Partitions, view: ClusterView, clock: Clock, writer: MarkerWriter
+    ) -> None:
+        settings = view.settings.transactions
+
+        def make_shard(partition: Partition) -> TransactionShardOnLog:
+            shard = TransactionShard(settings, partition.leader_epoch)
+            return TransactionShardOnLog(shard, writer, clock)
+
+        topic = InternalTopic(
+            TRANSACTIONS_TOPIC,
+            settings.transaction_state_log_num_partitions,
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "segment.bytes": str(settings.transaction_state_log_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+        super().__init__(topic, make_shard, partitions, view, clock)
+
+    def start(self) -> None:
+        super().start()
+        for running in self:
+            running.shard.running = running
+
+    async def add(self, addition: Addition) -> dict[TopicPartition, int]:
+        """Makes partitions part of a transaction; the error code of each."""
+        running = self.find(addition.transactional_id)
+        shard = running.shard.transactions
+        result = await running.runtime.ask(
+            lambda ticket, now_ms: shard.add_partitions(addition, ticket, now_ms)
+        )
+        assert isinstance(result, AddPartitionsToTxnResult)
+        return _codes(result)
+
+    async def verify_committed(self, addition: Addition) -> dict[TopicPartition, int]:
+        """Whether partitions are part of a transaction, beyond what could still be lost."""
+        running = self.find(addition.transactional_id)
+        shard = running.shard.transactions
+        result = await running.runtime.ask(
+            lambda ticket, _now_ms: shard.verify_partitions(addition, ticket)
+        )
+        assert isinstance(result, AddPartitionsToTxnResult)
+        return _codes(result)
+
+    def verify(self, addition: Addition) -> dict[TopicPartition, int]:
+        """Whether partitions are part of a transaction right now; the error code of each."""
+        shard = self.find(addition.transactional_id).shard.transactions
+        (reply,) = shard.verify_partitions(addition, _NO_TICKET).replies
+        assert isinstance(reply.response, AddPartitionsToTxnResult)
+        return _codes(reply.response)
+
+
+class TransactionDuties:
+    """Ends transactions that take too long and forgets ids that nobody uses."""
+
+    def __init__(
+        self, coordinator: TransactionCoordinator, settings: TransactionSettings, clock: Clock
+    ) -> None:
+        self._coordinator = coordinator
+        self._settings = settings
+        self._clock = clock
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begins both."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._abort()), loop.create_task(self._expire())]
+
+    async def stop(self) -> None:
+        """Ends both."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _abort(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.transaction_abort_interval_ms / 1000)
+            for running in self._coordinator:
+                shard = running.shard.transactions
+                while (decision := shard.abort_timed_out(self._clock.now_ms())) != NOTHING:
+                    running.runtime.carry_out(decision)
+                    await asyncio.sleep(0)
+
+    async def _expire(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.transaction_expiry_interval_ms / 1000)
+            for running in self._coordinator:
+                shard = running.shard.transactions
+                while (decision := shard.expire_transactional_ids(self._clock.now_ms())) != NOTHING:
+                    running.runtime.carry_out(decision)
+                    await asyncio.sleep(0)
+
+
+def _codes(result: AddPartitionsToTxnResult) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic.name, each.partition_index): each.partition_error_code
+        for topic in result.topic_results
+        for each in topic.results_by_partition
+    }
