@@ -18,7 +18,7 @@ from ottla.errors import (
     RecordTooLarge,
 )
 from ottla.model.ids import Offset
-from ottla.records.batch import MAGIC, RecordBatch, magic_of, split
+from ottla.records.batch import LOG_APPEND_TIME_BIT, MAGIC, RecordBatch, magic_of, split
 from ottla.records.compression import Compression, compression_named
 from ottla.records.legacy import upconvert
 from ottla.records.rewrite import recompress
@@ -97,6 +97,8 @@ def admit(
             batch.set_append_time(now_ms)
     elif origin is Origin.CLIENT:
         for batch in batches:
+            if batch.attributes & LOG_APPEND_TIME_BIT:
+                raise InvalidTimestamp(batch.max_timestamp, now_ms)
             # The header carries the earliest and the latest; single records are not read.
             if batch.max_timestamp - now_ms > rules.after_max_ms:
                 raise InvalidTimestamp(batch.max_timestamp, now_ms)

@@ -190,7 +190,11 @@ def finish_compaction(log: Log, job: CompactionJob) -> CompactionStats | None:
     for group in job.plan.groups:
         if group[0].base_offset in job.sizes:
             bytes_before += sum(info.size_bytes for info in group)
-            _swap(log, job, group)
+            try:
+                _swap(log, job, group)
+            except OSError as error:
+                # Which files won is only known when the log is opened again.
+                raise log.fence(f"compacted segments cannot be put in place: {error}") from error
     log.first_dirty_offset = job.cleaned_to
     return CompactionStats(bytes_before, sum(job.sizes.values()), job.cleaned_to)
 

@@ -77,10 +77,14 @@ class Flusher:
         return since is not None and now_ms - since >= settings.flush_ms
 
     def begin(self, segments: Segments, now_ms: int) -> FlushJob:
-        """Gather the files with anything past the recovery point in them."""
+        """Gather the files with anything past the recovery point in them.
+
+        A segment that ends right there is among them: it may have been sealed after its data was
+        synced, so that its indexes are not.
+        """
         dirty = [
             segment
-            for segment in segments.at_or_after(self.recovery_point)
+            for segment in segments.at_or_after(self.recovery_point - 1)
             if segment.size_bytes or self._is_cut
         ]
         place = segments.place

@@ -212,7 +212,10 @@ class Log:
             raise OffsetOutOfRange(offset, self.start_offset, self.end_offset)
         if offset >= end:
             return None
-        return self.segments.read(offset, bytes_max=bytes_max, end=end, at_least_one=at_least_one)
+        try:
+            return self.segments.read(offset, bytes_max, end, at_least_one=at_least_one)
+        except OSError as error:
+            raise _failed(self._directory, error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first record that is not earlier than `timestamp`."""

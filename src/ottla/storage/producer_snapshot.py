@@ -64,7 +64,7 @@ def _unpack(fields: tuple[int, ...]) -> ProducerEntry:
     producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, start = fields
     entry = ProducerEntry(ProducerId(producer_id), epoch)
     if offset >= 0:
-        base_sequence = (sequence - delta) % SEQUENCES
+        base_sequence = (sequence - delta) % SEQUENCES if sequence >= 0 else NO_SEQUENCE
         entry.batches.append((base_sequence, sequence, offset - delta, offset, timestamp))
     entry.last_timestamp = timestamp
     entry.coordinator_epoch = coordinator_epoch

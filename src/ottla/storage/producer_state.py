@@ -145,7 +145,7 @@ class ProducerState:
         if epoch == entry.epoch:
             batches = entry.batches
             last_known = batches[-1][1] if batches else NO_SEQUENCE
-            if first != last_known + 1:
+            if first != last_known + 1 and first >= 0:  # a coordinator sends none
                 duplicate = _find(entry, batch)
                 if duplicate is not None:
                     return duplicate
@@ -153,7 +153,7 @@ class ProducerState:
                     raise OutOfOrderSequence(batch.producer_id, last_known + 1, first)
         elif epoch < entry.epoch:
             raise InvalidProducerEpoch(batch.producer_id, epoch, entry.epoch)
-        elif first != 0:
+        elif first > 0:
             raise OutOfOrderSequence(batch.producer_id, 0, first)
         if entry.transaction_start is not None and not batch.attributes & TRANSACTIONAL_BIT:
             raise RequestFailed(
@@ -190,8 +190,10 @@ class ProducerState:
         delta = batch.last_offset_delta
         timestamp = batch.max_timestamp
         last = first + delta
-        if last > SEQUENCE_MAX:
-            last -= SEQUENCE_MAX + 1
+        if first < 0:
+            last = NO_SEQUENCE
+        elif last > SEQUENCE_MAX:
+            last -= SEQUENCES
         entry.batches.append((first, last, base, base + delta, timestamp))
         entry.last_timestamp = timestamp
         if batch.attributes & TRANSACTIONAL_BIT and entry.transaction_start is None:

@@ -170,7 +170,7 @@ class _Recovery:
         point = self._opening.recovery_point
         for index, segment in enumerate(found):
             is_last = index == len(found) - 1
-            if segment.end_offset <= point and not is_last:
+            if segment.end_offset < point and not is_last:
                 continue
             self._distrust_transactions(segment)
             if not self._verify(segment):

@@ -18,7 +18,7 @@ class RollPolicy:
     def __init__(self, settings: TopicSettings, now_ms: int) -> None:
         self._settings = settings
         self._segment_bytes = min(settings.segment_bytes, POSITION_MAX)
-        self._index_entries_max = settings.segment_index_bytes // ENTRY_BYTES
+        self._index_entries_max = max(settings.segment_index_bytes // ENTRY_BYTES, 1)
         self._begun_ms = now_ms
         self._time_limit_ms: int | None = None
 

@@ -95,7 +95,7 @@ class Segments:
         return iter(self._segments[index:])
 
     def read(
-        self, offset: int, *, bytes_max: int, end: int, at_least_one: bool
+        self, offset: int, bytes_max: int, end: int, *, at_least_one: bool
     ) -> FileRegion | None:
         """Whole batches from the one that holds `offset`, all of them below `end`.
 

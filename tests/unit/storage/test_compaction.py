@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ottla.errors import StorageFailed
 from ottla.model.ids import Offset
 from ottla.records.builder import ProducerStamp
 from ottla.storage.compaction import CompactionStats, begin_compaction, finish_compaction
@@ -217,6 +218,22 @@ def test_a_compaction_overtaken_by_a_truncation_changes_nothing():
     log.truncate_to(2)
     assert finish_compaction(log, job) is None
     assert sorted(keys(log)) == [0, 1]
+
+
+def test_a_swap_that_fails_half_way_fences_the_log_until_it_is_opened_again():
+    world = a_world()
+    log = world.open()
+    append(log, keyed((b"a", b"1")), keyed((b"a", b"2")))
+    log.roll()
+    log.advance_high_watermark(2)
+    job = begin_compaction(log, NOW_MS)
+    job.run(lambda _: None)
+    world.disk.fail_sync = True
+    with pytest.raises(StorageFailed):
+        finish_compaction(log, job)
+    world.disk.fail_sync = False
+    assert log.is_fenced
+    assert sorted(keys(world.open())) == [1]
 
 
 class Crash(Exception):

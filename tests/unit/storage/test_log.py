@@ -20,6 +20,7 @@ from ottla.records.compression import Compression
 from ottla.storage.disk import read_region
 from ottla.storage.producer_state import Origin
 from unit.storage.logs import (
+    DIRECTORY,
     NOW_MS,
     World,
     a_log,
@@ -434,6 +435,19 @@ def test_an_aborted_transaction_that_cannot_be_noted_fences_the_log():
     assert log.is_fenced
     world.disk.space_bytes = None
     assert len(world.open().aborted_transactions(0, 5)) == 1
+
+
+def test_a_file_that_cannot_be_read_is_a_storage_failure():
+    world = World(settings(segment_bytes=300))
+    log = world.open()
+    for number in range(10):
+        append(log, batch(b"%d" % number * 60))
+    for name in world.names():
+        if name.startswith(f"{0:020d}"):
+            world.disk.remove(f"{DIRECTORY}/{name}")
+    log.segments.first.release()
+    with pytest.raises(StorageFailed):
+        log.read(0, bytes_max=100, end=10)
 
 
 # --- flushing -------------------------------------------------------------------------------------

@@ -113,6 +113,20 @@ def test_a_marker_without_a_transaction_changes_no_offset():
     assert len(log.aborted_transactions(0, log.end_offset)) == 1
 
 
+def test_a_coordinator_writes_into_a_transaction_without_sequences():
+    log = a_log()
+    for number in range(3):
+        stamp = ProducerStamp(7, 0, is_transactional=True)
+        data = batch(b"%d" % number, b"and more", producer=stamp)
+        log.append(data, leader_epoch=0, origin=Origin.COORDINATOR)
+    log.advance_high_watermark(log.end_offset)
+    assert (log.end_offset, log.last_stable_offset) == (6, 0)
+    (restored,) = producer_snapshot.decode(producer_snapshot.encode(log.producers.entries()))
+    assert restored.batches[-1] == log.producers.get(7).batches[-1]
+    end_transaction(log, 7, commit=False)
+    assert len(log.aborted_transactions(0, 6)) == 1
+
+
 def test_silent_producers_are_forgotten_but_not_with_an_open_transaction():
     log = a_log()
     send(log, 0, b"a")

@@ -183,6 +183,22 @@ def test_what_cannot_even_be_walked_below_the_recovery_point_is_set_aside():
     assert world.disk.open(path).size() == 2 * size
 
 
+def test_indexes_of_a_segment_sealed_after_its_flush_are_rebuilt_or_synced():
+    for flushed_again in (False, True):
+        world = World()
+        log = world.open()
+        append(log, batch(b"a" * 300), batch(b"b" * 300, timestamp=NOW_MS + 5))
+        flush(log)
+        log.roll()
+        if flushed_again:
+            append(log, batch(b"c"))
+            flush(log)
+        world.disk.lose_power(lambda n: 0)
+        world.recovery_point = log.recovery_point
+        found = world.open().offset_for_timestamp(NOW_MS + 1)
+        assert (found.offset, found.timestamp) == (1, NOW_MS + 5)
+
+
 def test_a_torn_tail_is_cut_even_if_the_stop_claims_to_have_been_clean():
     world = World()
     log = world.open()
