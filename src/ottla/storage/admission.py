@@ -39,6 +39,8 @@ class AdmissionRules:
     """None keeps the producer's."""
     codec_level: int | None
     needs_keys: bool
+    reads_records: bool
+    """Does any of this need more than the batches' headers?"""
 
     @classmethod
     def of(cls, settings: TopicSettings) -> AdmissionRules:
@@ -61,6 +63,7 @@ class AdmissionRules:
             codec=codec,
             codec_level=level,
             needs_keys=settings.is_compacted,
+            reads_records=codec is not None or settings.is_compacted,
         )
 
 
@@ -71,40 +74,40 @@ def admit(
 
     They are `records` itself where nothing had to be rewritten; it is stamped in place.
     """
-    if origin is Origin.CLIENT:
-        if magic_of(records) != MAGIC:
-            records = memoryview(upconvert(records))
-        batches = split(records)
-        _check_produced(batches, rules)
-        if rules.codec is not None:
-            records, batches = _recompressed(records, batches, rules)
-    else:
-        batches = split(records)
-        for batch in batches:
-            batch.check()
+    is_client = origin is Origin.CLIENT
+    if is_client and magic_of(records) != MAGIC:
+        records = memoryview(upconvert(records))
+    batches = split(records)
     if not batches:
         raise InvalidRecord("there are no records to append")
     for batch in batches:
-        if batch.size_bytes > rules.batch_bytes_max:
-            raise RecordTooLarge(batch.size_bytes, rules.batch_bytes_max)
-    if len(records) > rules.segment_bytes:
-        raise RecordListTooLarge(len(records), rules.segment_bytes)
+        if is_client:
+            batch.check_as_produced()
+        else:
+            batch.check()
+    if is_client and (rules.reads_records or len(batches) > 1):
+        records, batches = _checked_records(records, batches, rules)
     if records.readonly:
         records = memoryview(bytearray(records))
         batches = split(records)
-    if rules.stamps_append_time:
-        for batch in batches:
+    for batch in batches:
+        if batch.size_bytes > rules.batch_bytes_max:
+            raise RecordTooLarge(batch.size_bytes, rules.batch_bytes_max)
+        if rules.stamps_append_time:
             batch.set_append_time(now_ms)
-    elif origin is Origin.CLIENT:
-        for batch in batches:
-            if batch.attributes & LOG_APPEND_TIME_BIT:
-                raise InvalidTimestamp(batch.max_timestamp, now_ms)
-            # The header carries the earliest and the latest; single records are not read.
-            if batch.max_timestamp - now_ms > rules.after_max_ms:
-                raise InvalidTimestamp(batch.max_timestamp, now_ms)
-            if 0 <= batch.base_timestamp < now_ms - rules.before_max_ms:
-                raise InvalidTimestamp(batch.base_timestamp, now_ms)
+        elif is_client:
+            _check_time(batch, rules, now_ms)
+    if len(records) > rules.segment_bytes:
+        raise RecordListTooLarge(len(records), rules.segment_bytes)
     return records, batches
+
+
+def _check_time(batch: RecordBatch, rules: AdmissionRules, now_ms: int) -> None:
+    """The header carries the earliest and the latest time; single records are not read."""
+    if batch.max_timestamp - now_ms > rules.after_max_ms or batch.attributes & LOG_APPEND_TIME_BIT:
+        raise InvalidTimestamp(batch.max_timestamp, now_ms)
+    if 0 <= batch.base_timestamp < now_ms - rules.before_max_ms:
+        raise InvalidTimestamp(batch.base_timestamp, now_ms)
 
 
 def check_replicated(records: memoryview, next_offset: Offset) -> list[RecordBatch]:
@@ -119,18 +122,15 @@ def check_replicated(records: memoryview, next_offset: Offset) -> list[RecordBat
     return batches
 
 
-def _check_produced(batches: list[RecordBatch], rules: AdmissionRules) -> None:
-    for batch in batches:
-        batch.check_as_produced()
-        if rules.needs_keys:
-            batch.check_records(needs_keys=True)
-    if len(batches) > 1 and any(batch.producer_id >= 0 for batch in batches):
-        raise InvalidRecord("an idempotent producer sends one batch for a partition at a time")
-
-
-def _recompressed(
+def _checked_records(
     records: memoryview, batches: list[RecordBatch], rules: AdmissionRules
 ) -> tuple[memoryview, list[RecordBatch]]:
+    """What is only asked of some topics, or of several batches at once."""
+    if len(batches) > 1 and any(batch.producer_id >= 0 for batch in batches):
+        raise InvalidRecord("an idempotent producer sends one batch for a partition at a time")
+    if rules.needs_keys:
+        for batch in batches:
+            batch.check_records(needs_keys=True)
     codec = rules.codec
     if codec is None or all(batch.compression is codec for batch in batches):
         return records, batches
