@@ -24,6 +24,8 @@ from ottla.protocol.plan import FieldPlan, StructPlan, fixed_element, fixed_size
 
 ELEMENTS_MAX: Final = 1_000_000
 """How many tags, and elements in arrays longer than one, a message may hold altogether."""
+REQUEST_ELEMENTS_MAX: Final = 100_000
+"""The same for a request: while a broker decodes one, all other clients wait."""
 
 
 class DecoderSource:
@@ -61,7 +63,7 @@ class DecoderSource:
         head = [
             "def decode(buffer, position=0):",
             " size = len(buffer)",
-            f" budget = {ELEMENTS_MAX}" if any("budget" in line for line in self.lines) else "",
+            f" budget = {self._budget()}" if any("budget" in line for line in self.lines) else "",
             " try:",
         ]
         tail = [
@@ -71,6 +73,10 @@ class DecoderSource:
             f"  raise BadText({self.message_name!r}, position) from None",
         ]
         return "\n".join(line for line in head + self.lines + tail if line) + "\n"
+
+    def _budget(self) -> int:
+        is_request = self.message_name.endswith("Request")
+        return REQUEST_ELEMENTS_MAX if is_request else ELEMENTS_MAX
 
     def _line(self, text: str) -> None:
         """One line of code; whatever fixed-width fields are pending must be flushed before."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ottla.errors import ProtocolError, TooManyElements, UnsupportedVersion
 from ottla.protocol.codec import decode, decoder, encode, encoder
-from ottla.protocol.decoder_source import ELEMENTS_MAX
+from ottla.protocol.decoder_source import REQUEST_ELEMENTS_MAX as ELEMENTS_MAX
 from ottla.protocol.frames import decode_request, decode_request_header
 from ottla.protocol.message import Message
 from ottla.protocol.messages.fetch import FetchRequest
