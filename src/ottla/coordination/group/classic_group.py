@@ -40,6 +40,7 @@ class ClassicGroup:
         "initial_delay_left_ms",
         "leader",
         "members",
+        "needs_rebalance",
         "pending",
         "protocol",
         "protocol_type",
@@ -69,6 +70,8 @@ class ClassicGroup:
         self.initial_delay_left_ms: int | None = None
         """How much longer the first join may be delayed; None outside of a first join."""
         self.has_newcomer = False
+        self.needs_rebalance = False
+        """Was a consumer group: what its last member of the new protocol had is with nobody."""
         self.replacement: ClassicMember | None = None
         """Takes the place of a static member once the record that says so is replayed."""
         self.subscribed: frozenset[str] | None = None
@@ -81,6 +84,11 @@ class ClassicGroup:
     @property
     def is_empty(self) -> bool:
         return self.state is ClassicState.EMPTY
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether, without offsets, the group may be forgotten."""
+        return self.is_empty and not self.pending
 
     @property
     def state_name(self) -> str:

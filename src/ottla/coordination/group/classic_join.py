@@ -15,6 +15,7 @@ from ottla.coordination.group.classic_answers import (
 from ottla.coordination.group.classic_group import ClassicGroup, ClassicState
 from ottla.coordination.group.classic_member import ClassicMember, Protocols
 from ottla.coordination.group.classic_rebalance import ClassicRebalance, release
+from ottla.coordination.group.embedded_protocol import differ_in_topics
 from ottla.coordination.group.outcome import Call, Parked
 from ottla.errors import ErrorCode, RequestFailed
 from ottla.protocol.messages.join_group import JoinGroupRequest
@@ -98,9 +99,7 @@ class ClassicJoin:
         old = group.members[old_member_id]
         newcomer = self._new_member(request, call, member_id)
         newcomer.assignment = old.assignment
-        if group.state is ClassicState.STABLE and group.protocol == group.select_protocol(
-            instead=newcomer
-        ):
+        if group.state is ClassicState.STABLE and _is_as_before(group, old, newcomer):
             self._replace_quietly(group, old, newcomer, call)
         else:
             self._replace(group, old, newcomer, call)
@@ -201,6 +200,16 @@ class ClassicJoin:
             rebalance_timeout_ms=rebalance_timeout_of(request),
             protocols=protocols_of(request),
         )
+
+
+def _is_as_before(group: ClassicGroup, old: ClassicMember, newcomer: ClassicMember) -> bool:
+    """Whether a returning static member leaves protocol and subscriptions as they are."""
+    if group.select_protocol(instead=newcomer) != group.protocol:
+        return False
+    return not (
+        group.uses_consumer_protocol
+        and differ_in_topics(old.metadata_in(group.protocol), newcomer.metadata_in(group.protocol))
+    )
 
 
 def rebalance_timeout_of(request: JoinGroupRequest) -> int:

@@ -177,6 +177,9 @@ def apply_generation(group: ClassicGroup, value: GroupMetadataValue) -> None:
     On the broker that wrote it, what the record does not hold (all the protocols a member
     supports, requests that wait) is kept from the members that are there.
     """
+    if group.members and not value.members and value.generation == group.generation:
+        # It came out of an empty consumer group, and members have begun to join it.
+        return
     known = group.members
     if group.replacement is not None:
         known = {**known, group.replacement.member_id: group.replacement}
@@ -184,8 +187,11 @@ def apply_generation(group: ClassicGroup, value: GroupMetadataValue) -> None:
     group.members = {}
     group.static_members = {}
     group.leader = value.leader
+    group.needs_rebalance = bool(value.members) and value.leader is None
     for each in value.members:
-        member = known.get(each.member_id) or _loaded_member(each, value.protocol)
+        member = known.get(each.member_id)
+        if member is None or member.metadata_in(value.protocol) != each.subscription:
+            member = _loaded_member(each, value.protocol)
         member.assignment = each.assignment
         group.add(member, value.protocol_type)
     group.protocol_type = value.protocol_type or None

@@ -52,6 +52,7 @@ class ClassicRebalance:
         outcome.stop_timer(timer_keys.sync(group.group_id))
         is_first = group.is_empty
         group.state = ClassicState.PREPARING
+        group.needs_rebalance = False
         if is_first:
             group.has_newcomer = False
             group.initial_delay_left_ms = max(
@@ -128,7 +129,6 @@ class ClassicRebalance:
 
     def _cancel_syncs(self, group: ClassicGroup, outcome: Outcome) -> None:
         for member in group.members.values():
-            member.assignment = b""
             if member.syncing is not None:
                 parked, member.syncing = member.syncing, None
                 outcome.answer(parked.ticket, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
@@ -159,9 +159,9 @@ class ClassicRebalance:
         The timers of the failed decision were not set either.
         """
         group.replacement = None
+        for member in group.members.values():
+            self.expect_heartbeat(group, member, outcome)
         if group.state is ClassicState.COMPLETING:
-            for member in group.members.values():
-                self.expect_heartbeat(group, member, outcome)
             self.prepare(group, outcome)
         elif group.state is ClassicState.PREPARING and not group.members:
             outcome.start_timer(timer_keys.join(group.group_id), _WRITE_RETRY_MS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Final, TypeVar
 
-from ottla.errors import Truncated
+from ottla.errors import ProtocolError, TrailingBytes, Truncated
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.message import Message
 from ottla.protocol.messages.consumer_protocol import (
@@ -49,6 +49,14 @@ def write_assignment(assignment: ConsumerProtocolAssignment, version: int) -> by
 def subscribed_topics(data: bytes) -> list[str]:
     """The topics a subscription names."""
     return read_subscription(data).topics
+
+
+def differ_in_topics(one: bytes, other: bytes) -> bool:
+    """Whether two subscriptions are known to name different topics."""
+    try:
+        return set(subscribed_topics(one)) != set(subscribed_topics(other))
+    except ProtocolError:
+        return False
 
 
 def _read(message_class: type[M], data: bytes) -> M:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ottla.coordination.group.classic_group import ClassicGroup
+from ottla.coordination.group.consumer_group import ConsumerGroup
 
-Group = ClassicGroup
+Group = ClassicGroup | ConsumerGroup
 
 
 class Groups:
@@ -33,10 +34,15 @@ class Groups:
         self._by_id.pop(group_id, None)
 
     def classic(self, group_id: str) -> ClassicGroup:
-        """A classic group of this name, made where there is no group."""
+        """The classic group of this name; a new one where there is none."""
         group = self._by_id.get(group_id)
-        if group is None:
-            group = ClassicGroup(group_id)
-            self._by_id[group_id] = group
-        assert isinstance(group, ClassicGroup), f"{group_id!r} is not a classic group"
+        if not isinstance(group, ClassicGroup):
+            group = self._by_id[group_id] = ClassicGroup(group_id)
+        return group
+
+    def consumer(self, group_id: str) -> ConsumerGroup:
+        """The consumer group of this name; a new one where there is none."""
+        group = self._by_id.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            group = self._by_id[group_id] = ConsumerGroup(group_id)
         return group

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from ottla.coordination.group.assignors.spec import PartitionKey, partitions_by_topic
 from ottla.coordination.group.classic_group import ClassicGroup, ClassicState
 from ottla.coordination.group.classic_member import ClassicMember
+from ottla.coordination.group.consumer_group import ConsumerGroup
+from ottla.coordination.group.consumer_member import ConsumerMember
 from ottla.coordination.group.groups import Group, Groups
+from ottla.coordination.group.target import preferred_assignor
+from ottla.coordination.group.topics import Topics
 from ottla.errors import ErrorCode
+from ottla.model.ids import TopicId
+from ottla.protocol.messages.consumer_group_describe import (
+    Assignment,
+    Member,
+    TopicPartitions,
+)
+from ottla.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from ottla.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from ottla.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
 
 _NOT_FOUND_FROM: Final = 6
 """From this version of DescribeGroups on an unknown group is an error, not a dead group."""
 _DEAD: Final = "Dead"
+_CLASSIC_MEMBER: Final = 0
+_CONSUMER_MEMBER: Final = 1
 
 
 def list_groups(groups: Groups, request: ListGroupsRequest) -> list[ListedGroup]:
@@ -64,3 +79,48 @@ def _described_member(
         member_metadata=member.metadata_in(protocol) if is_stable else b"",
         member_assignment=member.assignment if is_stable else b"",
     )
+
+
+def describe_consumer(
+    group: Group | None, group_id: str, topics: Topics, default_assignor: str
+) -> DescribedConsumerGroup:
+    """A consumer group with its members, what they have and what they should have."""
+    if not isinstance(group, ConsumerGroup):
+        return DescribedConsumerGroup(
+            group_id=group_id,
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+            error_message=f"There is no consumer group {group_id!r}.",
+        )
+    return DescribedConsumerGroup(
+        group_id=group_id,
+        group_state=group.state_name,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=preferred_assignor(group, default_assignor),
+        members=[_consumer_member(each, group, topics) for each in group.members.values()],
+    )
+
+
+def _consumer_member(member: ConsumerMember, group: ConsumerGroup, topics: Topics) -> Member:
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=list(member.topics),
+        subscribed_topic_regex=member.pattern,
+        assignment=_named(member.assigned, topics),
+        target_assignment=_named(group.target.get(member.member_id, ()), topics),
+        member_type=_CLASSIC_MEMBER if member.is_classic else _CONSUMER_MEMBER,
+    )
+
+
+def _named(partitions: Iterable[PartitionKey], topics: Topics) -> Assignment:
+    named = []
+    for topic_id, indexes in partitions_by_topic(partitions).items():
+        name = topics.name_of(TopicId(topic_id))
+        if name is not None:
+            named.append(TopicPartitions(topic_id=topic_id, topic_name=name, partitions=indexes))
+    return Assignment(topic_partitions=named)

@@ -7,6 +7,7 @@ versions Kafka writes; every version is read. Does not know what the records mea
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Final
 
 from ottla.coordination.decision import NewRecord
@@ -64,6 +65,10 @@ _CLASSES: Final[dict[int, tuple[type[Message], type[Message]]]] = {
     )
 }
 """The classes of key and value by record type."""
+_VALUE_VERSIONS: Final = {
+    record_type: schema_of(value_class).range()
+    for record_type, (_, value_class) in _CLASSES.items()
+}
 
 
 class UnknownRecordVersion(ProtocolError):
@@ -88,7 +93,7 @@ def decode_record(key: bytes, value: bytes | None) -> tuple[Message, Message | N
     if value is None:
         return decoded_key, None
     version, value_body = _split(value)
-    if version not in schema_of(value_class).range():
+    if version not in _VALUE_VERSIONS[record_type]:
         raise UnknownRecordVersion(record_type, version)
     return decoded_key, decode(value_class, value_body, version)
 
@@ -126,9 +131,20 @@ def offset_tombstone(group_id: str, topic: str, partition: int) -> NewRecord:
     return new_record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
 
 
-def group_of_generation(record: NewRecord) -> str | None:
-    """The classic group a record speaks of; None for a record of another kind."""
-    record_type, body = _split(record.key)
-    if record_type != schema_of(GroupMetadataKey).record_type:
-        return None
-    return decode(GroupMetadataKey, body, 0).group
+def group_id_of(key: Message) -> str:
+    """The group a record speaks of."""
+    if isinstance(key, OffsetCommitKey | GroupMetadataKey | group_records.LegacyOffsetCommitKey):
+        return key.group
+    group_id = getattr(key, "group_id", None)
+    assert isinstance(group_id, str), f"{type(key).__name__} names no group"
+    return group_id
+
+
+def groups_of(written: Iterable[NewRecord]) -> list[str]:
+    """The groups whose members or generations some records speak of, each once."""
+    found: dict[str, None] = {}
+    for record in written:
+        record_type, body = _split(record.key)
+        if record_type != schema_of(OffsetCommitKey).record_type:
+            found[group_id_of(decode(_CLASSES[record_type][0], body, 0))] = None
+    return list(found)

@@ -5,11 +5,15 @@ On loading, records come from a compacted log: what they say is taken as it is, 
 
 from __future__ import annotations
 
+from ottla.coordination.group.classic_group import ClassicGroup
 from ottla.coordination.group.classic_membership import apply_generation
+from ottla.coordination.group.consumer_group import ConsumerGroup
+from ottla.coordination.group.consumer_records import Change, apply_change
 from ottla.coordination.group.groups import Groups
 from ottla.coordination.group.offsets import Offsets
-from ottla.coordination.group.records import decode_record
+from ottla.coordination.group.records import decode_record, group_id_of
 from ottla.protocol.messages.group_records import (
+    ConsumerGroupMetadataKey,
     GroupMetadataKey,
     GroupMetadataValue,
     LegacyOffsetCommitKey,
@@ -42,12 +46,26 @@ class Replay:
                 self._offsets.remove((commit.group, commit.topic, commit.partition))
             case LegacyOffsetCommitKey() as commit, LegacyOffsetCommitValue() as old:
                 self._offset(commit, _modern(old), producer_id)
-            case GroupMetadataKey(), None:
-                self._groups.remove(decoded[0].group)
-            case GroupMetadataKey(), GroupMetadataValue() as generation:
-                apply_generation(self._groups.classic(decoded[0].group), generation)
+            case GroupMetadataKey() as classic, None:
+                if isinstance(self._groups.get(classic.group), ClassicGroup):
+                    self._groups.remove(classic.group)
+            case GroupMetadataKey() as classic, GroupMetadataValue() as generation:
+                apply_generation(self._groups.classic(classic.group), generation)
             case _:
-                pass
+                self._consumer(decoded)
+
+    def _consumer(self, change: Change) -> None:
+        group_id = group_id_of(change[0])
+        if change[1] is not None:
+            apply_change(self._groups.consumer(group_id), change)
+            return
+        group = self._groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return  # what the tombstone removes is not there
+        if isinstance(change[0], ConsumerGroupMetadataKey):
+            self._groups.remove(group_id)
+        else:
+            apply_change(group, change)
 
     def _offset(
         self,

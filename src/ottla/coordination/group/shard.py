@@ -11,23 +11,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ottla.coordination.decision import NOTHING, Caller, Decision, Ticket, TimerKey
+from ottla.coordination.decision import Caller, Decision, Ticket, TimerKey
 from ottla.coordination.group import timer_keys
-from ottla.coordination.group.classic_group import ClassicState
+from ottla.coordination.group.classic_group import ClassicGroup, ClassicState
+from ottla.coordination.group.classic_guests import ClassicGuests
 from ottla.coordination.group.classic_protocol import ClassicProtocol
 from ottla.coordination.group.classic_rebalance import release
+from ottla.coordination.group.consumer_departure import ConsumerDeparture
+from ottla.coordination.group.consumer_group import ConsumerGroup
+from ottla.coordination.group.consumer_protocol import ConsumerProtocol
+from ottla.coordination.group.consumer_records import group_gone
 from ottla.coordination.group.failures import code_after_failed_write, failed
 from ottla.coordination.group.groups import Group, Groups
-from ottla.coordination.group.listing import describe_classic, list_groups
+from ottla.coordination.group.listing import describe_classic, describe_consumer, list_groups
 from ottla.coordination.group.offset_commits import EXPIRED_PER_DECISION_MAX, OffsetCommits
 from ottla.coordination.group.offset_reads import FetchStyle, OffsetReads
 from ottla.coordination.group.offsets import Offsets
 from ottla.coordination.group.outcome import Call, Outcome
-from ottla.coordination.group.records import group_of_generation, group_record
+from ottla.coordination.group.records import group_record, groups_of, new_record
 from ottla.coordination.group.replay import Replay
+from ottla.coordination.group.stage import Stage
+from ottla.coordination.group.subscriptions import refresh
+from ottla.coordination.group.target import Targets
 from ottla.coordination.group.topics import Topics
 from ottla.errors import ErrorCode
 from ottla.model.ids import NO_PRODUCER_ID
+from ottla.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -54,7 +64,18 @@ from ottla.settings.coordination import GroupSettings
 class GroupShard:
     """The groups whose names fall on one partition."""
 
-    __slots__ = ("_classic", "_commits", "_groups", "_offsets", "_reads", "_replay")
+    __slots__ = (
+        "_classic",
+        "_commits",
+        "_consumer",
+        "_default_assignor",
+        "_departure",
+        "_groups",
+        "_offsets",
+        "_reads",
+        "_replay",
+        "_topics",
+    )
 
     def __init__(
         self, settings: GroupSettings, topics: Topics, new_member_id: Callable[[str], str]
@@ -64,7 +85,15 @@ class GroupShard:
         self._replay = Replay(self._groups, self._offsets)
         self._commits = OffsetCommits(settings, topics, self._groups, self._offsets)
         self._reads = OffsetReads(topics, self._groups, self._offsets)
-        self._classic = ClassicProtocol(settings, self._groups, new_member_id)
+        self._topics = topics
+        self._default_assignor = settings.group_consumer_assignors[0]
+        targets = Targets(topics, self._default_assignor)
+        self._departure = ConsumerDeparture(settings, topics)
+        self._consumer = ConsumerProtocol(
+            settings, self._groups, targets, self._departure, new_member_id
+        )
+        guests = ClassicGuests(settings, targets, self._departure, new_member_id)
+        self._classic = ClassicProtocol(settings, self._groups, guests, new_member_id)
 
     # --- the log ----------------------------------------------------------------------------------
 
@@ -87,7 +116,11 @@ class GroupShard:
         """The whole log was replayed: members have one session timeout to be heard of."""
         outcome = Outcome(now_ms)
         for group in self._groups:
-            self._classic.loaded(group, outcome)
+            if isinstance(group, ConsumerGroup):
+                self._consumer.expect_heartbeats(group, outcome)
+                refresh(Stage(group, outcome), self._topics)
+            else:
+                self._classic.loaded(group, outcome)
         return outcome.decision()
 
     def append_failed(self, decision: Decision, code: ErrorCode) -> Decision:
@@ -96,9 +129,11 @@ class GroupShard:
         outcome = Outcome(0)
         for reply in decision.replies:
             outcome.answer(reply.ticket, failed(reply.response, told))
-        for group_id in dict.fromkeys(map(group_of_generation, decision.records)):
-            group = self._groups.get(group_id) if group_id is not None else None
-            if group is not None:
+        for group_id in groups_of(decision.records):
+            group = self._groups.get(group_id)
+            if isinstance(group, ConsumerGroup):
+                self._consumer.expect_heartbeats(group, outcome)
+            elif group is not None:
                 self._classic.rebalance.write_failed(group, outcome)
         return outcome.decision()
 
@@ -106,8 +141,9 @@ class GroupShard:
         """Another broker coordinates these groups from now on: whoever waits is told so."""
         outcome = Outcome(0)
         for group in self._groups:
-            for member in group.members.values():
-                release(member, outcome, ErrorCode.NOT_COORDINATOR)
+            if isinstance(group, ClassicGroup):
+                for member in group.members.values():
+                    release(member, outcome, ErrorCode.NOT_COORDINATOR)
         return outcome.decision()
 
     # --- members ----------------------------------------------------------------------------------
@@ -140,20 +176,34 @@ class GroupShard:
         self._classic.leave(request, call)
         return call.outcome.decision()
 
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, ticket: Ticket, now_ms: int
+    ) -> Decision:
+        call = Call(caller, ticket, Outcome(now_ms))
+        self._consumer.heartbeat(request, call)
+        return call.outcome.decision()
+
     def forget(self, ticket: Ticket, now_ms: int) -> Decision:
         """The client of a parked request went away; its answer is not wanted any more."""
         outcome = Outcome(now_ms)
         for group in self._groups:
-            if self._classic.members.forget(group, ticket, outcome):
+            if isinstance(group, ClassicGroup) and (
+                self._classic.members.forget(group, ticket, outcome)
+            ):
                 break
         return outcome.decision()
 
     def timer_fired(self, key: TimerKey, now_ms: int) -> Decision:
         """A timer's time has come. One that is not expected any more changes nothing."""
         group = self._groups.get(key[1])
-        if group is None:
-            return NOTHING
         outcome = Outcome(now_ms)
+        if isinstance(group, ClassicGroup):
+            self._classic_timer_fired(group, key, outcome)
+        elif isinstance(group, ConsumerGroup) and self._consumer.is_overdue(group, key):
+            self._departure.remove(group, [key[2]], outcome)
+        return outcome.decision()
+
+    def _classic_timer_fired(self, group: ClassicGroup, key: TimerKey, outcome: Outcome) -> None:
         match key:
             case (timer_keys.SESSION, _, member_id):
                 self._classic.members.session_expired(group, member_id, outcome)
@@ -161,9 +211,10 @@ class GroupShard:
                 self._classic.rebalance.join_time_is_up(group, outcome)
             case (timer_keys.SYNC, _):
                 self._classic.rebalance.sync_time_is_up(group, outcome)
+            case (timer_keys.REBALANCE, _) if group.needs_rebalance:
+                self._classic.rebalance.prepare(group, outcome)
             case _:
-                raise ValueError(f"there is no timer {key}")
-        return outcome.decision()
+                pass  # a timer of the consumer group it was before
 
     # --- offsets ----------------------------------------------------------------------------------
 
@@ -172,7 +223,9 @@ class GroupShard:
     ) -> Decision:
         call = Call(caller, ticket, Outcome(now_ms))
         group = self._commits.commit(request, call)
-        if group is not None and group.state in (ClassicState.STABLE, ClassicState.PREPARING):
+        if isinstance(group, ClassicGroup) and (
+            group.state in (ClassicState.STABLE, ClassicState.PREPARING)
+        ):
             self._classic.members.keep_alive(group, request.member_id, call.outcome)
         return call.outcome.decision()
 
@@ -207,8 +260,18 @@ class GroupShard:
         for group in self._groups:
             if len(outcome.records) >= EXPIRED_PER_DECISION_MAX:
                 break
-            if self._commits.expire(group, outcome) and group.is_empty and not group.pending:
-                self._write_tombstones(group, outcome)
+            if isinstance(group, ConsumerGroup):
+                group.note_emptiness(now_ms)
+            if self._commits.expire(group, outcome) and group.is_unused:
+                _write_tombstones(group, outcome)
+        return outcome.decision()
+
+    def topics_changed(self, now_ms: int) -> Decision:
+        """Topics came, went or grew: the groups that read them begin an epoch."""
+        outcome = Outcome(now_ms)
+        for group in self._groups:
+            if isinstance(group, ConsumerGroup):
+                refresh(Stage(group, outcome), self._topics)
         return outcome.decision()
 
     def topics_deleted(self, names: Iterable[str], now_ms: int) -> Decision:
@@ -225,6 +288,11 @@ class GroupShard:
     def describe_group(self, group_id: str, version: int) -> DescribedGroup:
         """One group for DescribeGroups, which knows classic groups."""
         return describe_classic(self._groups.get(group_id), group_id, version)
+
+    def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
+        """One group for ConsumerGroupDescribe, which knows consumer groups."""
+        group = self._groups.get(group_id)
+        return describe_consumer(group, group_id, self._topics, self._default_assignor)
 
     def delete_groups(
         self, request: DeleteGroupsRequest, caller: Caller, ticket: Ticket, now_ms: int
@@ -244,8 +312,13 @@ class GroupShard:
             result.error_code = ErrorCode.NON_EMPTY_GROUP
         else:
             self._commits.delete_all_of(group_id, outcome)
-            self._write_tombstones(group, outcome)
+            _write_tombstones(group, outcome)
         return result
 
-    def _write_tombstones(self, group: Group, outcome: Outcome) -> None:
+
+def _write_tombstones(group: Group, outcome: Outcome) -> None:
+    if isinstance(group, ConsumerGroup):
+        for change in group_gone(group):
+            outcome.write(new_record(*change))
+    else:
         outcome.write(group_record(group.group_id, None))

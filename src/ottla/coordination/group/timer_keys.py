@@ -9,6 +9,7 @@ from ottla.coordination.decision import TimerKey
 SESSION: Final = "session"
 JOIN: Final = "join"
 SYNC: Final = "sync"
+REBALANCE: Final = "rebalance"
 REVOCATION: Final = "revocation"
 REJOIN: Final = "rejoin"
 RESYNC: Final = "resync"
@@ -29,6 +30,11 @@ def sync(group_id: str) -> TimerKey:
     return (SYNC, group_id)
 
 
+def rebalance(group_id: str) -> TimerKey:
+    """A classic group that came out of a consumer group must begin a rebalance."""
+    return (REBALANCE, group_id)
+
+
 def revocation(group_id: str, member_id: str) -> TimerKey:
     """A member of a consumer group must have given up partitions before this fires."""
     return (REVOCATION, group_id, member_id)
@@ -42,3 +48,13 @@ def rejoin(group_id: str, member_id: str) -> TimerKey:
 def resync(group_id: str, member_id: str) -> TimerKey:
     """A classic member of a consumer group must fetch its assignment before this fires."""
     return (RESYNC, group_id, member_id)
+
+
+def all_of_member(group_id: str, member_id: str) -> tuple[TimerKey, ...]:
+    """Every timer a member of a consumer group may have."""
+    return (
+        session(group_id, member_id),
+        revocation(group_id, member_id),
+        rejoin(group_id, member_id),
+        resync(group_id, member_id),
+    )

@@ -1,4 +1,4 @@
-"""Requests as a classic consumer sends them, with everything a test does not care about filled in."""
+"""Requests as a classic consumer sends them, with what a test does not care about filled in."""
 
 from __future__ import annotations
 
