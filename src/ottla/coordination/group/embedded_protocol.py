@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Final, TypeVar
 
-from ottla.errors import ProtocolError, TrailingBytes, Truncated
+from ottla.errors import ProtocolError, Truncated
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.message import Message
 from ottla.protocol.messages.consumer_protocol import (
