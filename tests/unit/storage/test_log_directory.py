@@ -123,6 +123,26 @@ def test_indexes_lost_between_a_clean_stop_and_the_start_are_rebuilt():
     assert opened.report.rebuilt == [f"{0:020d}.timeindex"]
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_lost_checkpoints_cost_time_but_no_records(clean: bool):
+    disk = SimulatedDisk()
+    directory = a_directory(disk)
+    log = directory.open_log(PARTITION, settings()).log
+    append(log, batch(b"a"), batch(b"b"))
+    flush(log)
+    directory.write_checkpoints()
+    if clean:
+        close(directory)
+    else:
+        directory.abandon()
+    for entry in disk.entries(ROOT):
+        if entry.name.endswith("checkpoint"):
+            disk.remove(f"{ROOT}/{entry.name}")
+    opened = a_directory(disk).open_log(PARTITION, settings())
+    assert values(opened.log) == {0: b"a", 1: b"b"}
+    assert opened.report.batches_verified == (0 if clean else 2)
+
+
 def test_a_deleted_log_is_gone_at_once_and_its_bytes_later():
     disk, clock = SimulatedDisk(), SetClock()
     directory = a_directory(disk, clock)
