@@ -291,6 +291,9 @@ class Broker:
             settings.max_connections,
             settings.max_connections_per_ip,
             idle_ms if idle_ms >= 0 else sys.maxsize,
+            settings.queued_max_request_bytes
+            if settings.queued_max_request_bytes >= 0
+            else sys.maxsize,
         )
         self._listener = Listener(Address(endpoint.host, endpoint.port), dispatch, limits)
         try:

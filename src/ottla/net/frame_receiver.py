@@ -4,7 +4,8 @@ Invariants:
 1. Connections at rest own no buffer: bytes arrive in one scratch buffer that all connections of a
    server share, because one read is handled to its end before the next begins.
 2. A frame is a view into that buffer, valid until the end of the turn that received it.
-3. A large frame's own buffer grows with the bytes that came, not with the size it announced.
+3. A large frame's own buffer is made by `begin_large`, when its owner has room for it, and grows
+   with the bytes that came, not with the size it announced.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class FrameReceiver:
         "_kept",
         "_large",
         "_large_filled",
-        "_large_size",
         "_scratch",
         "_start",
+        "large_bytes",
     )
 
     def __init__(self, scratch: memoryview, frame_bytes_max: int) -> None:
@@ -47,7 +48,13 @@ class FrameReceiver:
         self._end = 0
         self._large: bytearray | None = None
         self._large_filled = 0
-        self._large_size = 0
+        self.large_bytes = 0
+        """The size of a large frame that has begun to come; 0 where there is none."""
+
+    @property
+    def needs_room(self) -> bool:
+        """Whether a large frame has begun to come that has no buffer yet."""
+        return self.large_bytes > 0 and self._large is None
 
     @property
     def kept_bytes(self) -> int:
@@ -98,26 +105,29 @@ class FrameReceiver:
         available = end - start
         if available <= 0 or self._large is not None:
             return
-        if available >= PREFIX_BYTES:
-            (size,) = _unpack_size(self._scratch, start)
-            if size > LARGE_FRAME_BYTES and available - PREFIX_BYTES < size:
-                self._begin_large(size, self._scratch[start + PREFIX_BYTES : end])
-                return
         self._kept = bytes(self._scratch[start:end])
+        if available >= PREFIX_BYTES:
+            (size,) = _unpack_size(self._kept)
+            if size > LARGE_FRAME_BYTES and available - PREFIX_BYTES < size:
+                self.large_bytes = size
 
-    def _begin_large(self, size: int, received: memoryview) -> None:
-        large = bytearray(min(size, EAGER_BYTES_MAX))
+    def begin_large(self) -> None:
+        """Gives the frame that `large_bytes` announces a buffer of its own."""
+        received = memoryview(self._kept)[PREFIX_BYTES:]
+        large = bytearray(min(self.large_bytes, EAGER_BYTES_MAX))
         large[: len(received)] = received
-        self._large, self._large_size, self._large_filled = large, size, len(received)
+        self._kept = b""
+        self._large, self._large_filled = large, len(received)
 
     def _finished_large(self) -> memoryview | None:
         large = self._large
         assert large is not None
-        if self._large_filled == self._large_size:
+        if self._large_filled == self.large_bytes:
             self._large = None
+            self.large_bytes = 0
             return memoryview(large)
         if self._large_filled == len(large):
-            grown = bytearray(min(self._large_size, 2 * len(large)))
+            grown = bytearray(min(self.large_bytes, 2 * len(large)))
             grown[: len(large)] = large
             self._large = grown
         return None

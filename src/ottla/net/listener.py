@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from ottla.net.frame_receiver import SCRATCH_BYTES
-from ottla.net.server_connection import Answer, ConnectionLimits, ServerConnection
+from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.server_connection import Answer, ConnectionLimits, ServerConnection, Shared
 
 BACKLOG: Final = 4096
 SWEEP_SECONDS: Final = 10.0
+STALLED_SECONDS_MAX: Final = 60.0
+"""How long a client may pause in the middle of a request; it holds memory meanwhile."""
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +39,7 @@ class ListenerLimits:
     connections_max: int
     connections_per_ip_max: int
     idle_ms_max: int
+    receive_bytes_max: int
 
 
 class Listener:
@@ -43,11 +47,12 @@ class Listener:
 
     def __init__(self, address: Address, answer: Answer, limits: ListenerLimits) -> None:
         self.address = address
-        self._answer = answer
         self._limits = limits
         self._connections: set[ServerConnection] = set()
         self._per_ip: Counter[str] = Counter()
-        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._shared = Shared(
+            answer, memoryview(bytearray(SCRATCH_BYTES)), ReceiveBudget(limits.receive_bytes_max)
+        )
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Future[None] | None = None
@@ -104,7 +109,7 @@ class Listener:
         return True
 
     def _new_connection(self) -> ServerConnection:
-        return ServerConnection(self._answer, self._scratch, self._limits.connection, self)
+        return ServerConnection(self._shared, self._limits.connection, self)
 
     def forget(self, connection: ServerConnection) -> None:
         """Counts a client out that has gone, or was never let in."""
@@ -122,8 +127,12 @@ class Listener:
         """Closes connections that neither sent nor were sent anything for too long."""
         loop = asyncio.get_running_loop()
         oldest = loop.time() - self._limits.idle_ms_max / 1000
+        stalled = loop.time() - STALLED_SECONDS_MAX
         for connection in tuple(self._connections):
-            if connection.last_active < oldest and connection.is_idle:
+            if connection.last_active < stalled and connection.is_mid_request:
+                log.info("closing the connection of %s: it stopped mid-request", connection.peer)
+                connection.abort()
+            elif connection.last_active < oldest and connection.is_idle:
                 log.info("closing the idle connection of %s", connection.peer)
                 connection.abort()
         self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)

@@ -18,17 +18,15 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ottla.errors import ProtocolError
-from ottla.model.file_region import FileRegion
-from ottla.net.file_sender import HAS_SENDFILE, FileSender, is_resident, warm
 from ottla.net.frame_receiver import FrameReceiver
+from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.reply_sender import ReplySender
 from ottla.protocol.frames import EncodedResponse as Reply
 
 UNSENT_BYTES_MAX: Final = 1024 * 1024
 """Bytes of replies in memory above which a connection is not read from. Regions do not count."""
 
 log = logging.getLogger(__name__)
-
-Part = bytes | bytearray | memoryview | FileRegion
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +65,32 @@ class Register(Protocol):
     def forget(self, connection: ServerConnection) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all connections of a server share."""
+
+    answer: Answer
+    scratch: memoryview
+    budget: ReceiveBudget
+
+
 class ServerConnection(asyncio.BufferedProtocol):
     """The protocol object asyncio drives; created by the listener for each client."""
 
-    def __init__(
-        self, answer: Answer, scratch: memoryview, limits: ConnectionLimits, register: Register
-    ) -> None:
-        self._answer = answer
+    def __init__(self, shared: Shared, limits: ConnectionLimits, register: Register) -> None:
+        self._answer = shared.answer
+        self._budget = shared.budget
+        self._reserved_bytes = 0
         self._limits = limits
         self._register = register
-        self._receiver = FrameReceiver(scratch, limits.frame_bytes_max)
+        self._receiver = FrameReceiver(shared.scratch, limits.frame_bytes_max)
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[asyncio.Future[Reply | None]] = deque()
-        self._unsent: deque[Part] = deque()
-        self._unsent_bytes = 0
+        self._sender = ReplySender(self._loop, self._after_sending)
         self._transport: asyncio.Transport | None = None
-        self._sender: FileSender | None = None
-        self._transport_is_full = False
-        self._warming: asyncio.Future[None] | None = None
         self._is_paused = False
         self._is_draining = False
+        self._awaits_room = False
         self.peer = Peer("?", 0)
         self.last_active = self._loop.time()
 
@@ -95,8 +99,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # Zero makes asyncio tell of every byte it had to keep, so that order with sendfile holds.
-        transport.set_write_buffer_limits(high=0)
+        self._sender.open(transport)
         address = transport.get_extra_info("peername") or ("?", 0)
         local = transport.get_extra_info("sockname") or ("",)
         self.peer = Peer(str(address[0]), int(address[1]), str(local[0]))
@@ -120,20 +123,19 @@ class ServerConnection(asyncio.BufferedProtocol):
         return False
 
     def pause_writing(self) -> None:
-        self._transport_is_full = True
+        self._sender.pause()
 
     def resume_writing(self) -> None:
-        self._transport_is_full = False
-        self._send()
+        self._sender.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        if self._sender is not None:
-            self._sender.close()
+        self._sender.close()
         for future in self._waiting:
             future.cancel()
         self._waiting.clear()
-        self._unsent.clear()
         self._transport = None
+        self._budget.leave(self._room_granted)
+        self._release_room()
         self._register.forget(self)
 
     # --- the listener's calls ---
@@ -141,7 +143,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     @property
     def is_idle(self) -> bool:
         """Whether the client is owed nothing."""
-        return not self._waiting and not self._unsent
+        return not self._waiting and self._sender.is_empty
 
     def drain(self) -> None:
         """Reads nothing more, and closes once every reply that is owed has left."""
@@ -164,6 +166,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         try:
             while not self._must_pause() and (frame := receiver.next_frame()) is not None:
                 self._accept(self._answer(frame, self.peer))
+                if self._reserved_bytes:
+                    self._release_room()
         except ProtocolError as error:
             log.info("closing the connection of %s: %s", self.peer, error)
             self._send()
@@ -171,6 +175,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         receiver.settle()
         self._send()
+        if receiver.needs_room and not self._reserved_bytes:
+            self._ask_for_room()
         if self._must_pause():
             self._pause()
 
@@ -179,7 +185,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         if isinstance(reply, Reply):
             if not self._waiting:
-                self._queue(reply)
+                self._sender.queue(reply)
                 return
             future: asyncio.Future[Reply | None] = self._loop.create_future()
             future.set_result(reply)
@@ -199,15 +205,41 @@ class ServerConnection(asyncio.BufferedProtocol):
                 return
             reply = future.result()
             if reply is not None:
-                self._queue(reply)
+                self._sender.queue(reply)
         self._send()
 
     # --- back-pressure ---
 
+    @property
+    def is_mid_request(self) -> bool:
+        """Whether a request has come in part."""
+        return self._receiver.kept_bytes > 0 and not self._is_paused
+
+    def _ask_for_room(self) -> None:
+        size_bytes = self._receiver.large_bytes
+        if self._budget.reserve(size_bytes):
+            self._reserved_bytes = size_bytes
+            self._receiver.begin_large()
+            return
+        self._awaits_room = True
+        self._budget.wait(size_bytes, self._room_granted)
+
+    def _room_granted(self) -> None:
+        self._awaits_room = False
+        self._reserved_bytes = self._receiver.large_bytes
+        self._receiver.begin_large()
+        self._resume_if_possible()
+
+    def _release_room(self) -> None:
+        size_bytes, self._reserved_bytes = self._reserved_bytes, 0
+        if size_bytes:
+            self._budget.release(size_bytes)
+
     def _must_pause(self) -> bool:
         return (
             len(self._waiting) >= self._limits.in_flight_max
-            or self._unsent_bytes > UNSENT_BYTES_MAX
+            or self._sender.unsent_bytes > UNSENT_BYTES_MAX
+            or self._awaits_room
             or self._transport is None
             or self._transport.is_closing()
         )
@@ -235,106 +267,18 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     # --- replies ---
 
-    def _queue(self, reply: Reply) -> None:
-        self._unsent_bytes += len(reply.data)
-        if not reply.regions:
-            self._unsent.append(reply.data)
-            return
-        view = memoryview(reply.data)
-        start = 0
-        for position, region in reply.regions:
-            if position > start:
-                self._unsent.append(view[start:position])
-            self._unsent.append(region)
-            start = position
-        if start < len(view):
-            self._unsent.append(view[start:])
-
     def _send(self) -> None:
-        """Sends as much as the socket takes now."""
-        transport = self._transport
-        if transport is None:
+        self._sender.send()
+
+    def _after_sending(self) -> None:
+        """Some replies have left: there may be room to go on, or nothing left to wait for."""
+        self.last_active = self._loop.time()
+        if self._transport is None:
             return
-        unsent = self._unsent
-        try:
-            while unsent and not self._transport_is_full and self._warming is None:
-                if isinstance(unsent[0], FileRegion):
-                    if not self._send_region(unsent[0]):
-                        break
-                else:
-                    self._send_bytes(transport)
-        except OSError as error:
-            log.debug("sending to %s failed: %s", self.peer, error)
-            transport.abort()
-            return
-        if not unsent and self._is_draining and not self._waiting:
-            transport.close()
+        if self._is_draining and self.is_idle:
+            self._transport.close()
         if self._is_paused:
             self._resume_if_possible()
-
-    def _send_bytes(self, transport: asyncio.Transport) -> None:
-        unsent = self._unsent
-        first = unsent.popleft()
-        assert not isinstance(first, FileRegion)
-        if unsent and not isinstance(unsent[0], FileRegion):
-            parts = [first]
-            while unsent and not isinstance(unsent[0], FileRegion):
-                part = unsent.popleft()
-                assert not isinstance(part, FileRegion)
-                parts.append(part)
-            first = b"".join(parts)
-        self._unsent_bytes -= len(first)
-        transport.write(first)
-
-    def _send_region(self, region: FileRegion) -> bool:
-        """Sends on with the region at the head of the queue; True when it is gone."""
-        sender = self._sender
-        if sender is not None and sender.is_busy:
-            if not sender.advance():
-                return False
-        elif not is_resident(region):
-            self._warm(region)
-            return False
-        elif not self._begin_region(region):
-            return False
-        self._unsent.popleft()
-        self.last_active = self._loop.time()
-        return True
-
-    def _begin_region(self, region: FileRegion) -> bool:
-        transport = self._transport
-        assert transport is not None
-        if self._sender is None:
-            transport_socket = transport.get_extra_info("socket")
-            if not HAS_SENDFILE or transport_socket is None or transport.get_extra_info("cipher"):
-                transport.write(region.read())
-                return True
-            self._sender = FileSender(self._loop, transport_socket)
-        if self._sender.send(region):
-            return True
-        self._sender.wait_writable(self._send)
-        return False
-
-    def _warm(self, region: FileRegion) -> None:
-        self._warming = self._loop.run_in_executor(None, warm, region)
-        self._warming.add_done_callback(lambda _done: self._begin_warmed(region))
-
-    def _begin_warmed(self, region: FileRegion) -> None:
-        warming, self._warming = self._warming, None
-        if self._transport is None or warming is None:
-            return
-        if warming.exception() is not None:
-            log.error("reading a segment failed: %s", warming.exception())
-            self._transport.abort()
-            return
-        try:
-            if self._begin_region(region):
-                self._unsent.popleft()
-        except OSError as error:
-            log.debug("sending to %s failed: %s", self.peer, error)
-            self._transport.abort()
-            return
-        self._send()
 
     def _close(self) -> None:
         if self._transport is not None:

@@ -32,6 +32,8 @@ def feed(receiver: FrameReceiver, stream: bytes, cuts: list[int]) -> list[bytes]
         while (frame := receiver.next_frame()) is not None:
             frames.append(bytes(frame))
         receiver.settle()
+        if receiver.needs_room:
+            receiver.begin_large()
     return frames
 
 
@@ -78,5 +80,7 @@ def test_an_announced_frame_takes_no_more_memory_than_the_eager_limit() -> None:
     receiver.received(5)
     assert receiver.next_frame() is None
     receiver.settle()
+    assert receiver.needs_room
+    receiver.begin_large()
     assert receiver.kept_bytes == 1
     assert len(receiver.buffer()) == EAGER_BYTES_MAX - 1

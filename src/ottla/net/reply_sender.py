@@ -1,0 +1,157 @@
+"""The sending half of a connection: bytes through the transport, runs of files by sendfile.
+
+Invariants:
+1. Parts leave in the order in which they were queued. A run of a file is begun only when the
+   transport holds nothing back, and bytes go to the transport only when no run is under way.
+2. The event loop never waits for a disk: what is not in memory is read in a thread first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from ottla.model.file_region import FileRegion
+from ottla.net.file_sender import HAS_SENDFILE, FileSender, is_resident, warm
+from ottla.protocol.frames import EncodedResponse
+
+log = logging.getLogger(__name__)
+
+Part = bytes | bytearray | memoryview | FileRegion
+
+
+class ReplySender:
+    """What a client is still to be sent."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, after_sending: Callable[[], None]) -> None:
+        self._loop = loop
+        self._after_sending = after_sending
+        self._transport: asyncio.Transport | None = None
+        self._is_paused = False
+        self._unsent: deque[Part] = deque()
+        self._files: FileSender | None = None
+        self._warming: asyncio.Future[None] | None = None
+        self.unsent_bytes = 0
+        """Bytes of replies in memory; runs of files take none."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._unsent
+
+    def open(self, transport: asyncio.Transport) -> None:
+        """The connection stands."""
+        self._transport = transport
+        # Zero makes asyncio tell of every byte it had to keep, so that order with sendfile holds.
+        transport.set_write_buffer_limits(high=0)
+
+    def close(self) -> None:
+        """The connection is gone, and with it what was not sent."""
+        self._transport = None
+        self._unsent.clear()
+        if self._files is not None:
+            self._files.close()
+
+    def pause(self) -> None:
+        """The transport holds bytes back."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """The transport holds nothing back any more."""
+        self._is_paused = False
+        self.send()
+
+    def queue(self, reply: EncodedResponse) -> None:
+        """Puts a reply behind those that are still to be sent."""
+        self.unsent_bytes += len(reply.data)
+        if not reply.regions:
+            self._unsent.append(reply.data)
+            return
+        view = memoryview(reply.data)
+        start = 0
+        for position, region in reply.regions:
+            if position > start:
+                self._unsent.append(view[start:position])
+            self._unsent.append(region)
+            start = position
+        if start < len(view):
+            self._unsent.append(view[start:])
+
+    def send(self) -> None:
+        """Sends as much as the socket takes now."""
+        transport = self._transport
+        if transport is None or not self._unsent:
+            return
+        try:
+            while self._unsent and not self._is_paused and self._warming is None:
+                if isinstance(self._unsent[0], FileRegion):
+                    if not self._send_region(self._unsent[0]):
+                        break
+                else:
+                    self._send_bytes(transport)
+        except OSError as error:
+            self._give_up(error)
+            return
+        self._after_sending()
+
+    def _send_bytes(self, transport: asyncio.Transport) -> None:
+        unsent = self._unsent
+        first = unsent.popleft()
+        assert not isinstance(first, FileRegion)
+        if unsent and not isinstance(unsent[0], FileRegion):
+            parts = [first]
+            while unsent and not isinstance(unsent[0], FileRegion):
+                part = unsent.popleft()
+                assert not isinstance(part, FileRegion)
+                parts.append(part)
+            first = b"".join(parts)
+        self.unsent_bytes -= len(first)
+        transport.write(first)
+
+    def _send_region(self, region: FileRegion) -> bool:
+        """Sends on with the run at the head of the queue; True when it is gone."""
+        files = self._files
+        if files is not None and files.is_busy:
+            if not files.advance():
+                return False
+        elif not is_resident(region):
+            self._warming = self._loop.run_in_executor(None, warm, region)
+            self._warming.add_done_callback(lambda _done: self._send_warmed(region))
+            return False
+        elif not self._begin_region(region):
+            return False
+        self._unsent.popleft()
+        return True
+
+    def _begin_region(self, region: FileRegion) -> bool:
+        transport = self._transport
+        assert transport is not None
+        if self._files is None:
+            connected = transport.get_extra_info("socket")
+            if not HAS_SENDFILE or connected is None or transport.get_extra_info("cipher"):
+                transport.write(region.read())
+                return True
+            self._files = FileSender(self._loop, connected)
+        if self._files.send(region):
+            return True
+        self._files.wait_writable(self.send)
+        return False
+
+    def _send_warmed(self, region: FileRegion) -> None:
+        warming, self._warming = self._warming, None
+        if self._transport is None or warming is None:
+            return
+        try:
+            warming.result()
+            if self._begin_region(region):
+                self._unsent.popleft()
+        except OSError as error:
+            self._give_up(error)
+            return
+        self.send()
+
+    def _give_up(self, error: OSError) -> None:
+        log.debug("sending failed: %s", error)
+        if self._transport is not None:
+            self._transport.abort()
