@@ -40,6 +40,7 @@ from ottla.broker.handlers.end_txn import EndTxnHandler
 from ottla.broker.handlers.fetch import FetchHandler
 from ottla.broker.handlers.find_coordinator import FindCoordinatorHandler, KeyType
 from ottla.broker.handlers.group_administration import (
+    ConsumerGroupDescribeHandler,
     DeleteGroupsHandler,
     DescribeGroupsHandler,
     ListGroupsHandler,
@@ -198,7 +199,7 @@ class Broker:
     def _handlers(self, settings: BrokerSettings) -> dict[ApiKey, Handler]:
         partitions, view = self.partitions, self._view
         controller = Controller(self._metadata, view, self._replicas)
-        controller.when_deleted.append(self._group_duties.topics_deleted)
+        controller.observers.append(self._group_duties.topics_changed)
         guard = TransactionGuard(
             self._transactions,
             partitions,
@@ -254,6 +255,10 @@ class Broker:
             ApiKey.LIST_GROUPS: ListGroupsHandler(groups),
             ApiKey.DESCRIBE_GROUPS: DescribeGroupsHandler(groups),
             ApiKey.DELETE_GROUPS: DeleteGroupsHandler(groups),
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: GroupRequestHandler(
+                groups, GroupShard.consumer_group_heartbeat
+            ),
+            ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeHandler(groups),
         }
 
     def _transaction_handlers(

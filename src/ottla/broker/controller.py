@@ -43,8 +43,8 @@ class Controller:
         self._metadata = metadata
         self._view = view
         self._replicas = replicas
-        self.when_deleted: list[Callable[[list[str]], None]] = []
-        """Told the names of topics that were deleted."""
+        self.observers: list[Callable[[list[str]], None]] = []
+        """Called when topics came, grew or went, with the names of those that went."""
         self._one_at_a_time = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
 
@@ -90,6 +90,7 @@ class Controller:
             grown = await self._metadata.change(decide)
             if not validate_only:
                 await self._replicas.create([grown])
+                self._tell([])
 
         await self._exclusively(grow)
 
@@ -148,6 +149,7 @@ class Controller:
             await self._replicas.create(
                 outcome for outcome in outcomes if isinstance(outcome, TopicImage)
             )
+            self._tell([])
         return outcomes
 
     def _created(self, draft: Draft, wish: NewTopic) -> TopicImage | OttlaError:
@@ -174,8 +176,7 @@ class Controller:
 
         deleted = await self._metadata.change(decide)
         await self._replicas.delete(deleted)
-        for tell in self.when_deleted:
-            tell([topic.name for topic in deleted])
+        self._tell([topic.name for topic in deleted])
         return failed
 
     async def _configure(
@@ -193,6 +194,10 @@ class Controller:
         else:
             self._view.configured()
             self._replicas.configure(topics.values())
+
+    def _tell(self, deleted: list[str]) -> None:
+        for observer in self.observers:
+            observer(deleted)
 
     async def _exclusively(self, change: Callable[[], Awaitable[T]]) -> T:
         """Runs a change to its end, whatever becomes of the caller."""

@@ -139,11 +139,16 @@ class GroupDuties:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def topics_deleted(self, names: list[str]) -> None:
-        """Offsets of topics that are gone go too."""
+    def topics_changed(self, deleted: list[str]) -> None:
+        """Offsets of topics that are gone go too, and groups share out what there is now."""
         now_ms = self._clock.now_ms()
         for running in self._coordinator:
-            running.runtime.carry_out(running.shard.groups.topics_deleted(names, now_ms))
+            if not running.runtime.is_ready:
+                continue
+            groups = running.shard.groups
+            if deleted:
+                running.runtime.carry_out(groups.topics_deleted(deleted, now_ms))
+            running.runtime.carry_out(groups.topics_changed(now_ms))
 
     async def _run(self) -> None:
         while True:

@@ -84,6 +84,11 @@ class ShardRuntime:
         self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
         self._commits: set[asyncio.Task[None]] = set()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the shard can be asked."""
+        return self._is_loaded and not self._is_closed
+
     def check_ready(self) -> None:
         """Refuses while the log is being read, or after the partition has gone."""
         if self._is_closed:

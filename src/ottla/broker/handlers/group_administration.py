@@ -1,4 +1,4 @@
-"""ListGroups, DescribeGroups and DeleteGroups: requests about many groups,
+"""ListGroups, DescribeGroups, ConsumerGroupDescribe and DeleteGroups: requests about many groups,
 taken apart by the shards that keep them and put together again."""
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from ottla.broker.request import RequestContext
 from ottla.coordination.group.failures import refused
 from ottla.errors import ErrorCode, OttlaError
 from ottla.protocol.message import Message
+from ottla.protocol.messages import consumer_group_describe as consumer
 from ottla.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -63,6 +64,30 @@ class DescribeGroupsHandler:
         except OttlaError as error:
             return DescribedGroup(error.code, str(error), group_id)
         return shard.groups.describe_group(group_id, version)
+
+
+class ConsumerGroupDescribeHandler:
+    """Describes groups of the new protocol."""
+
+    def __init__(self, coordinator: GroupCoordinator) -> None:
+        self._coordinator = coordinator
+
+    async def handle(
+        self, request: consumer.ConsumerGroupDescribeRequest, _context: RequestContext
+    ) -> consumer.ConsumerGroupDescribeResponse:
+        return consumer.ConsumerGroupDescribeResponse(
+            groups=[self._describe(group_id) for group_id in request.group_ids]
+        )
+
+    def refuse(self, request: consumer.ConsumerGroupDescribeRequest, code: ErrorCode) -> Message:
+        return refused(request, code)
+
+    def _describe(self, group_id: str) -> consumer.DescribedGroup:
+        try:
+            shard = self._coordinator.find(group_id).shard
+        except OttlaError as error:
+            return consumer.DescribedGroup(error.code, str(error), group_id)
+        return shard.groups.describe_consumer_group(group_id)
 
 
 class DeleteGroupsHandler:
