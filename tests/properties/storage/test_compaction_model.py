@@ -41,8 +41,7 @@ def committed(log: Log) -> dict[int, tuple[bytes, bytes | None]]:
     return {
         record.offset: (record.key or b"", record.value)
         for found in batches_from(log, log.start_offset)
-        if not found.is_control
-        and not (found.is_transactional and aborted.holds(found))
+        if not found.is_control and not (found.is_transactional and aborted.holds(found))
         for record in found.records()
     }
 

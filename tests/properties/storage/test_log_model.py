@@ -191,6 +191,6 @@ class LogAgainstList(RuleBasedStateMachine):
 
 
 LogAgainstList.TestCase.settings = hypothesis_settings(
-    max_examples=40, stateful_step_count=25, deadline=None
+    max_examples=40, stateful_step_count=25, deadline=None, report_multiple_bugs=False
 )
 test_a_log_behaves_like_a_list = LogAgainstList.TestCase
