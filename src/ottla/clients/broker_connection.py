@@ -12,7 +12,7 @@ from ottla.net.client_connection import ClientConnection, ConnectionLost, NotABr
 from ottla.protocol.api import APIS, Api, ApiKey
 from ottla.protocol.codec import decoder
 from ottla.protocol.frames import decode_response_header, encode_request
-from ottla.protocol.message import Message, VersionRange
+from ottla.protocol.message import VERSION_MAX, Message, VersionRange
 from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.plan import schema_of
 
@@ -81,11 +81,12 @@ class BrokerConnection:
         response_class: type[Response],
         *,
         at_least: int = 0,
+        at_most: int = VERSION_MAX,
         timeout_s: float | None = None,
     ) -> Response:
-        """Sends the request in the best common version, which must be `at_least` so new."""
+        """Sends the request in the best common version within [at_least, at_most]."""
         api = api_of(request)
-        version = self.version_for(api, at_least=at_least)
+        version = self.version_for(api, at_least=at_least, at_most=at_most)
         return await self._exchange(api, version, request, response_class, timeout_s)
 
     async def send(self, request: Message, *, at_least: int = 0) -> None:
@@ -96,10 +97,10 @@ class BrokerConnection:
         frame = encode_request(api, version, correlation_id, self._options.client_id, request)
         await self._connection.send(frame)
 
-    def version_for(self, api: Api, *, at_least: int = 0) -> int:
+    def version_for(self, api: Api, *, at_least: int = 0, at_most: int = VERSION_MAX) -> int:
         """The version in which `call` would send this API's requests."""
         ours = api.stable_versions
-        wanted = VersionRange(max(ours.first, at_least), ours.last)
+        wanted = VersionRange(max(ours.first, at_least), min(ours.last, at_most))
         return self.versions.choose(int(api.key), api.name, wanted)
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ from ottla.clients.retry import RetryPolicy, retry
 from ottla.errors import ErrorCode, OttlaError, RequestFailed
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.net.client_connection import ConnectionFailed
-from ottla.protocol.message import Message
+from ottla.protocol.message import VERSION_MAX, Message
 from ottla.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -151,12 +151,13 @@ class Client:
         *,
         to: BrokerId = ANY_BROKER,
         at_least: int = 0,
+        at_most: int = VERSION_MAX,
         timeout_s: float | None = None,
     ) -> Response:
         """Sends one request once, and returns its answer."""
         connection = await self.connection_to(to)
         return await connection.call(
-            request, response_class, at_least=at_least, timeout_s=timeout_s
+            request, response_class, at_least=at_least, at_most=at_most, timeout_s=timeout_s
         )
 
     async def retrying(

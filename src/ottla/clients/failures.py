@@ -1,10 +1,14 @@
 """What can go wrong for a client, beyond what a broker answers and what the connection does.
 
 OttlaError
-├── NoBrokerReachable      none of the addresses answers
-├── BrokerTooOld           no common version of an API
+├── NoBrokerReachable          none of the addresses answers
+├── BrokerTooOld               no common version of an API
 └── RequestFailed
-    └── TopicNotFound      asked for by name or partition, and not there
+    ├── TopicNotFound          asked for by name or partition, and not there
+    ├── GroupNotFound          asked for by name, and not there
+    ├── GroupHasMembers        its members would undo what is asked
+    ├── TransactionNotFound    a transactional id nobody used, or forgot
+    └── NoOpenTransaction      nothing to end at that place
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from typing import Final
 
 from ottla.clients.address import Address
 from ottla.errors import ErrorCode, OttlaError, RequestFailed
+from ottla.model.ids import Offset, TopicPartition
 from ottla.net.client_connection import ConnectionFailed, NotABroker
 
 
@@ -51,6 +56,47 @@ class TopicNotFound(RequestFailed):
         self.partition = partition
         what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
         super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {what}")
+
+
+class GroupNotFound(RequestFailed):
+    """There is no such group."""
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        super().__init__(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group!r}")
+
+
+class GroupHasMembers(RequestFailed):
+    """The group is being consumed; `members` is 0 where nobody says how many they are."""
+
+    def __init__(self, group: str, members: int = 0) -> None:
+        self.group = group
+        self.members = members
+        count = "an active member" if members == 1 else f"{members or ''} active members".strip()
+        super().__init__(ErrorCode.NON_EMPTY_GROUP, f"group {group!r} has {count}")
+
+
+class TransactionNotFound(RequestFailed):
+    """The coordinator does not know the transactional id."""
+
+    def __init__(self, transactional_id: str) -> None:
+        self.transactional_id = transactional_id
+        super().__init__(
+            ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+            f"there is no transactional id {transactional_id!r}",
+        )
+
+
+class NoOpenTransaction(RequestFailed):
+    """No transaction that is open now begins at this offset of the partition."""
+
+    def __init__(self, partition: TopicPartition, start_offset: Offset) -> None:
+        self.partition = partition
+        self.start_offset = start_offset
+        super().__init__(
+            ErrorCode.INVALID_TXN_STATE,
+            f"no open transaction begins at offset {start_offset} of {partition}",
+        )
 
 
 _CODES: Final = {code.value: code for code in ErrorCode}
