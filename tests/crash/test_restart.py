@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from random import Random
 
 import pytest
@@ -115,24 +116,34 @@ def test_the_log_start_after_records_were_deleted(own_broker: OwnBroker, how: st
     assert [one.value for one in log] == [b"6", b"7", b"8", b"9"]
 
 
+@dataclass(slots=True)
+class Acknowledged:
+    """Topics whose creation or deletion was answered; a deletion may have happened unanswered."""
+
+    made: set[str] = field(default_factory=set)
+    asked_to_go: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+
+    def count(self) -> int:
+        return len(self.made) + len(self.gone)
+
+
 def test_acknowledged_creations_and_deletions_survive_kill_9(own_broker: OwnBroker) -> None:
     broker, random = own_broker(), Random(66)
-    made: set[str] = set()
-    gone: set[str] = set()
+    seen = Acknowledged()
     for cycle in range(KILLS):
-        changes = threading.Thread(target=make_and_delete, args=(broker, cycle, made, gone))
-        already = len(made) + len(gone)
-        wanted = already + random.randint(3, 60)
+        changes = threading.Thread(target=make_and_delete, args=(broker, cycle, seen))
+        wanted = seen.count() + random.randint(3, 60)
         changes.start()
-        eventually(lambda wanted=wanted: len(made) + len(gone) >= wanted, "topic changes")
+        eventually(lambda wanted=wanted: seen.count() >= wanted, "topic changes")
         broker.kill()
         changes.join(WAIT_SECONDS_MAX)
         assert not changes.is_alive()
         broker.start()
-        check_topics(broker, made - gone, gone)
+        check_topics(broker, seen.made - seen.asked_to_go, seen.gone)
 
 
-def make_and_delete(broker: BrokerProcess, cycle: int, made: set[str], gone: set[str]) -> None:
+def make_and_delete(broker: BrokerProcess, cycle: int, seen: Acknowledged) -> None:
     """Create topics and delete every third, noting what was acknowledged, until cut off."""
     admin = ConfluentClient(broker.bootstrap_servers).admin()
     try:
@@ -141,11 +152,12 @@ def make_and_delete(broker: BrokerProcess, cycle: int, made: set[str], gone: set
                 name = f"topic-{cycle}-{number}"
                 if create_topics(connection, TopicWish(name, partitions=2)) != {name: 0}:
                     return
-                made.add(name)
+                seen.made.add(name)
                 if number % 3 == 0:
+                    seen.asked_to_go.add(name)
                     deletion = admin.delete_topics([name], request_timeout=2)[name]
                     deletion.result(WAIT_SECONDS_MAX)
-                    gone.add(name)
+                    seen.gone.add(name)
     except (OSError, KafkaException):
         return  # cut off: what was under way counts neither way
 
