@@ -149,11 +149,12 @@ class Broker:
         await self._flusher.wait_idle()
         for partition in self.partitions:
             partition.close()
+        # A checkpoint still being written must not overtake the last one.
+        self._executor.shutdown()
         self._directory.close(
             on_failure=lambda partition, error: log.error("closing %s failed: %s", partition, error)
         )
         await self._store.close()
-        self._executor.shutdown()
 
     async def _join_cluster(self, settings: BrokerSettings) -> None:
         broker_id = BrokerId(settings.node_id)

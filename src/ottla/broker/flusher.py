@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Executor
 
 from ottla.broker.partition import Partition
@@ -26,6 +27,10 @@ class Flusher:
         self._due[partition] = None
         if self._round is None:
             self._round = asyncio.get_running_loop().create_task(self._run())
+
+    async def run(self, work: Callable[[], object]) -> None:
+        """Other slow work on the disk, in line with the syncing: one thing after the other."""
+        await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     async def wait_idle(self) -> None:
         """Returns when nothing is left to sync."""

@@ -118,7 +118,7 @@ class Housekeeping:
 
         await self._for_each(flush_sealed)
         await self._flusher.wait_idle()
-        self._directory.write_checkpoints()
+        await self._flusher.run(self._directory.begin_checkpoints().run)
 
     async def _remove_deleted(self) -> None:
-        self._directory.remove_deleted(self._clock.now_ms())
+        await self._flusher.run(self._directory.begin_removal(self._clock.now_ms()).run)

@@ -7,6 +7,7 @@ A file that cannot be right reads as None; callers then fall back on what the lo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from ottla.model.ids import Offset, TopicPartition
@@ -54,3 +55,16 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, Offset]:
             return {}
         offsets[TopicPartition(topic, partition)] = Offset(offset)
     return offsets
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointJob:
+    """Offsets to be written, by the path of their file. Nobody else changes them."""
+
+    disk: Disk
+    offsets: Mapping[str, Mapping[TopicPartition, Offset]]
+
+    def run(self) -> None:
+        """Write and sync each file. Safe in any one thread."""
+        for path, offsets in self.offsets.items():
+            write_offsets(self.disk, path, offsets)

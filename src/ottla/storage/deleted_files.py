@@ -28,10 +28,9 @@ class DeletedFiles:
                 continue
             self._waiting.append((due_ms, renamed))
 
-    def remove_due(self, now_ms: int) -> int:
-        """Remove those whose time has come; how many that were."""
+    def take_due(self, now_ms: int) -> list[str]:
+        """Those whose time has come; removing them is the caller's business from now on."""
         due = [path for due_ms, path in self._waiting if due_ms <= now_ms]
-        for path in due:
-            self._disk.remove(path)
-        self._waiting = [entry for entry in self._waiting if entry[0] > now_ms]
-        return len(due)
+        if due:
+            self._waiting = [entry for entry in self._waiting if entry[0] > now_ms]
+        return due

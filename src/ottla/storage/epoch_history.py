@@ -34,12 +34,14 @@ class EpochEnd:
 class EpochHistory:
     """The entries in memory, mirrored in a checkpoint file on every change."""
 
-    __slots__ = ("_disk", "_entries", "_path", "latest")
+    __slots__ = ("_disk", "_entries", "_path", "is_synced", "latest")
 
     def __init__(self, disk: Disk, path: str, entries: list[EpochStart] | None = None) -> None:
         self._disk = disk
         self._path = path
         self._entries = entries or []
+        self.is_synced = False
+        """Whether the file holds, safe from a power cut, what is known here."""
         self.latest: LeaderEpoch = self._entries[-1].epoch if self._entries else NO_LEADER_EPOCH
 
     @property
@@ -98,6 +100,7 @@ class EpochHistory:
         """A power cut may lose an unsynced change: recovery learns it again from the batches."""
         lines = (f"{entry.epoch} {entry.start_offset}" for entry in self._entries)
         checkpoint.write_lines(self._disk, self._path, lines, sync=sync)
+        self.is_synced = sync
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> EpochHistory | None:

@@ -302,9 +302,9 @@ class Log:
             snapshot = self._snapshots.forget(segment.base_offset)
             self._deleted.add([*segment.paths(), snapshot], due_ms)
 
-    def remove_deleted(self, now_ms: int) -> int:
-        """Remove files of deleted segments whose delay has passed."""
-        return self._deleted.remove_due(now_ms)
+    def take_deleted(self, now_ms: int) -> list[str]:
+        """Files of deleted segments whose delay has passed, for the caller to remove."""
+        return self._deleted.take_due(now_ms)
 
     def truncate_to(self, offset: int) -> None:
         """Cut off everything at and past `offset`."""
@@ -342,6 +342,9 @@ class Log:
 
     def close(self) -> None:
         """Write what only memory holds, sync everything, and let go of the files."""
+        if self._is_as_closed():
+            self.release()
+            return
         active = self.segments.active
         try:
             active.write_indexes()
@@ -354,6 +357,14 @@ class Log:
         job.run()
         self.finish_flush(job)
         self.release()
+
+    def _is_as_closed(self) -> bool:
+        """Whether all that closing would write is on disk already, from an earlier close."""
+        return (
+            self.epochs.is_synced
+            and self.recovery_point == self.end_offset
+            and self.end_offset in self._snapshots.offsets()
+        )
 
     def release(self) -> None:
         """Let go of the files without writing anything."""

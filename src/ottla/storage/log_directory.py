@@ -24,6 +24,7 @@ from ottla.model.clock import Clock
 from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
 from ottla.settings.topic import TopicSettings
 from ottla.storage import checkpoint, file_names
+from ottla.storage.checkpoint import CheckpointJob
 from ottla.storage.descriptor_pool import OPEN_FILES_MAX, DescriptorPool
 from ottla.storage.directory_identity import (
     Identity,
@@ -36,6 +37,7 @@ from ottla.storage.disk import Disk, Lock, read_file, replace_file
 from ottla.storage.index_cache import INDEX_MEMORY_BYTES_MAX, IndexCache
 from ottla.storage.log import Log
 from ottla.storage.recovery import OpenedLog, Opening, open_log
+from ottla.storage.removal import RemovalJob
 from ottla.storage.segment_place import SegmentPlace
 
 LOCK: Final = ".lock"
@@ -212,26 +214,12 @@ class LogDirectory:
             points.pop(partition, None)
         self._deleted.append((now_ms + delay_ms, target))
 
-    def remove_deleted(self, now_ms: int) -> int:
-        """Remove files of deleted segments and partitions whose delay has passed."""
-        count = sum(log.remove_deleted(now_ms) for log in self.logs.values())
-        waiting: deque[tuple[int, str]] = deque()
-        for due_ms, path in self._deleted:
-            if due_ms <= now_ms:
-                self._remove_tree(path)
-                count += 1
-            else:
-                waiting.append((due_ms, path))
-        self._deleted = waiting
-        return count
-
-    def _remove_tree(self, path: str) -> None:
-        for entry in self._disk.entries(path):
-            if entry.is_directory:
-                self._remove_tree(f"{path}/{entry.name}")
-            else:
-                self._disk.remove(f"{path}/{entry.name}")
-        self._disk.remove_directory(path)
+    def begin_removal(self, now_ms: int) -> RemovalJob:
+        """What is left of deleted segments and partitions whose delay has passed."""
+        files = [path for log in self.logs.values() for path in log.take_deleted(now_ms)]
+        due = [path for due_ms, path in self._deleted if due_ms <= now_ms]
+        self._deleted = deque(entry for entry in self._deleted if entry[0] > now_ms)
+        return RemovalJob(self._disk, files, due)
 
     # --- checkpoints -----------------------------------------------------------------------------
 
@@ -239,14 +227,16 @@ class LogDirectory:
         """The high watermark at the last checkpoint; the log's beginning where none is known."""
         return self._points[HIGH_WATERMARKS].get(partition, Offset(0))
 
-    def write_checkpoints(self) -> None:
-        """Write the offsets that have changed since the last time."""
+    def begin_checkpoints(self) -> CheckpointJob:
+        """The offsets that have changed since the last time, to be written in a thread."""
         for partition, log in self.logs.items():
             self._take_points(partition, log)
+        changed: dict[str, dict[TopicPartition, Offset]] = {}
         for name, points in self._points.items():
             if self._written.get(name) != points:
-                checkpoint.write_offsets(self._disk, f"{self.root}/{name}", points)
                 self._written[name] = dict(points)
+                changed[f"{self.root}/{name}"] = self._written[name]
+        return CheckpointJob(self._disk, changed)
 
     def _take_points(self, partition: TopicPartition, log: Log) -> None:
         points = self._points
@@ -276,7 +266,7 @@ class LogDirectory:
             except StorageFailed as error:
                 is_clean = False
                 on_failure(partition, error)
-        self.write_checkpoints()
+        self.begin_checkpoints().run()
         # Logs never opened are as they were found, so their cleanness is that of the last stop.
         if is_clean and (self.was_closed_cleanly or not self._found):
             data = msgspec.json.encode(sizes)

@@ -248,12 +248,15 @@ class _Recovery:
             scan_from = segments.first.base_offset
             if end_offset > scan_from:
                 self.report.rebuilt.append(file_names.EPOCHS)
+        else:
+            history.is_synced = self._opening.was_closed_cleanly
         if scan_from is not None:
             history.truncate_end(scan_from)
             for segment in segments.at_or_after(scan_from):
                 for header in walk(segment.file(), 0, segment.size_bytes):
                     if header.leader_epoch > history.latest:
                         history.assign(LeaderEpoch(header.leader_epoch), Offset(header.base_offset))
-        history.truncate_end(end_offset)
+        # A leader that has not written yet may have noted its epoch at the very end.
+        history.truncate_end(end_offset + self._opening.was_closed_cleanly)
         history.truncate_start(start_offset)
         return history

@@ -20,7 +20,10 @@ T = TypeVar("T")
 
 MEMORY_DIRECTORY: Final = Path("/dev/shm")
 """A directory in memory, where the system has one: nothing of a test touches a disk."""
-FAST_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
+FAST_SETTINGS: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "200",
+}
 """What a production broker does slowly on purpose and a test does not want to wait for."""
 
 

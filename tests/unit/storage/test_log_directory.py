@@ -76,7 +76,7 @@ def test_after_a_kill_logs_are_verified_from_the_recovery_point():
     log = directory.open_log(PARTITION, settings()).log
     append(log, batch(b"a"), batch(b"b"))
     flush(log)
-    directory.write_checkpoints()
+    directory.begin_checkpoints().run()
     append(log, batch(b"c"))
     directory.abandon()
     opened = a_directory(disk).open_log(PARTITION, settings())
@@ -92,7 +92,7 @@ def test_checkpoints_are_written_as_kafka_does():
     flush(log)
     log.advance_high_watermark(2)
     log.delete_records_before(1)
-    directory.write_checkpoints()
+    directory.begin_checkpoints().run()
     name = "a-topic.with_dots 3"
     assert text(disk, "recovery-point-offset-checkpoint") == f"0\n1\n{name} 2\n"
     assert text(disk, "replication-offset-checkpoint") == f"0\n1\n{name} 2\n"
@@ -130,7 +130,7 @@ def test_lost_checkpoints_cost_time_but_no_records(clean: bool):
     log = directory.open_log(PARTITION, settings()).log
     append(log, batch(b"a"), batch(b"b"))
     flush(log)
-    directory.write_checkpoints()
+    directory.begin_checkpoints().run()
     if clean:
         close(directory)
     else:
@@ -152,8 +152,8 @@ def test_a_deleted_log_is_gone_at_once_and_its_bytes_later():
     assert directory.partitions() == []
     fresh = directory.open_log(PARTITION, settings()).log
     assert fresh.end_offset == 0
-    assert directory.remove_deleted(clock.ms + 999) == 0
-    assert directory.remove_deleted(clock.ms + 1000) == 1
+    assert directory.begin_removal(clock.ms + 999).run() == 0
+    assert directory.begin_removal(clock.ms + 1000).run() == 1
     assert [e.name for e in disk.entries(ROOT) if e.is_directory] == [str(PARTITION)]
 
 
@@ -165,7 +165,7 @@ def test_a_log_deleted_before_a_kill_is_removed_after_it():
     directory.abandon()
     again = a_directory(disk, clock)
     assert again.partitions() == []
-    assert again.remove_deleted(clock.ms) == 1
+    assert again.begin_removal(clock.ms).run() == 1
 
 
 def test_a_fenced_log_works_again_once_it_is_opened_again():

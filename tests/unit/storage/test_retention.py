@@ -7,6 +7,7 @@ import pytest
 from ottla.errors import OffsetOutOfRange
 from ottla.model.ids import Offset
 from ottla.storage.log import Log
+from ottla.storage.removal import RemovalJob
 from ottla.storage.retention import apply_retention, expired
 from ottla.storage.segment import SegmentInfo
 from unit.storage.logs import NOW_MS, World, append, batch, settings, values
@@ -87,8 +88,8 @@ def test_deleted_segments_leave_the_directory_after_the_delay():
         log.read(5, bytes_max=100, end=10)
     assert held.file.read_at(0, 10)
     assert [name for name in world.names() if name.endswith(".log.deleted")]
-    assert log.remove_deleted(now_ms + 499) == 0
-    assert log.remove_deleted(now_ms + 500) > 0
+    assert log.take_deleted(now_ms + 499) == []
+    RemovalJob(world.disk, log.take_deleted(now_ms + 500), []).run()
     assert not [name for name in world.names() if name.endswith(".deleted")]
     assert log.epochs.entries[0].start_offset == 6
 
