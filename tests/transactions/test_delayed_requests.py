@@ -1,0 +1,249 @@
+"""Requests that arrive late: they end no other transaction, and open none that nobody ends."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from ottla.errors import ErrorCode
+from ottla.protocol.api import ApiKey
+from ottla.protocol.messages.produce import ProduceRequest, ProduceResponse
+from ottla.testing import Broker
+from support.eventually import eventually
+from support.proxy import Proxy
+from support.requests import Place
+from transactions.committed_reads import CommittedReader
+from transactions.conftest import MakeProducer
+from transactions.raw_producer import (
+    FIRST,
+    SECOND,
+    Dialect,
+    MessageConnection,
+    RawProducer,
+    Refused,
+)
+
+TIMEOUT_MS = 20_000
+HELD_SECONDS = 31
+"""Longer than the time-out and the interval at which late transactions are looked for."""
+
+both_versions = pytest.mark.parametrize("dialect", [FIRST, SECOND], ids=lambda one: one.name)
+
+
+@pytest.fixture
+def proxy(broker: Broker) -> Iterator[Proxy]:
+    with Proxy(broker.bootstrap_servers) as started:
+        yield started
+
+
+@pytest.fixture
+def aside() -> Iterator[ThreadPoolExecutor]:
+    """Runs what a held request makes wait."""
+    with ThreadPoolExecutor(2) as pool:
+        yield pool
+
+
+def wait_timed_out(broker: Broker, producer: RawProducer) -> None:
+    """Let the transaction's time pass, and its abort be complete."""
+    broker.clock.advance(seconds=HELD_SECONDS)
+    eventually(lambda: producer.state() == "CompleteAbort", "the abort of what took too long")
+
+
+@both_versions
+def test_a_transaction_past_its_time_out_is_aborted(
+    broker: Broker,
+    places: list[Place],
+    reader: CommittedReader,
+    make_producer: MakeProducer,
+    dialect: Dialect,
+) -> None:
+    producer = make_producer(broker.bootstrap_servers, dialect, timeout_ms=TIMEOUT_MS)
+    producer.write(places[0], b"too slow")
+    stable, high_watermark = reader.ends(places[0])
+    assert stable == 0 < high_watermark
+    wait_timed_out(broker, producer)
+    read = reader.read(places[0])
+    assert read.is_stable
+    assert read.values == []
+
+
+@both_versions
+def test_a_commit_held_longer_than_the_time_out_commits_nothing(
+    broker: Broker,
+    proxy: Proxy,
+    places: list[Place],
+    reader: CommittedReader,
+    make_producer: MakeProducer,
+    aside: ThreadPoolExecutor,
+    dialect: Dialect,
+) -> None:
+    producer = make_producer(proxy.bootstrap_servers, dialect, timeout_ms=TIMEOUT_MS)
+    watching = RawProducer(broker.bootstrap_servers, producer.transactional_id)
+    for place in places:
+        producer.write(place, b"held")
+    hold = proxy.hold(ApiKey.END_TXN)
+    committing = aside.submit(producer.commit)
+    hold.wait_arrived()
+    wait_timed_out(broker, watching)
+    hold.release()
+    with pytest.raises(Refused) as refused:
+        committing.result()
+    expected = ErrorCode.PRODUCER_FENCED if dialect is FIRST else ErrorCode.INVALID_TXN_STATE
+    assert refused.value.code is expected
+    recover(producer)
+    producer.write(places[0], b"after")
+    producer.commit()
+    reader.wait_stable(*places)
+    assert [reader.read(place).values for place in places] == [[b"after"], []]
+    watching.close()
+
+
+def recover(producer: RawProducer) -> None:
+    """What a client does whose transaction was aborted for it."""
+    if producer.dialect is FIRST:
+        producer.init()
+    else:
+        producer.abort()
+
+
+@pytest.mark.parametrize("held_commits", [True, False])
+def test_a_delayed_end_does_not_end_the_next_transaction(
+    broker: Broker,
+    proxy: Proxy,
+    places: list[Place],
+    reader: CommittedReader,
+    make_producer: MakeProducer,
+    aside: ThreadPoolExecutor,
+    held_commits: bool,
+) -> None:
+    """KAFKA-17754: the request is sent again on another connection, and the first comes later."""
+    producer = make_producer(proxy.bootstrap_servers, SECOND)
+    producer.write(places[0], b"one")
+    hold = proxy.hold(ApiKey.END_TXN)
+    ending = aside.submit(producer.commit if held_commits else producer.abort)
+    hold.wait_arrived()
+    hold.hang_up()
+    ending.result()
+    producer.write(places[0], b"two")
+    hold.release()
+    producer.write(places[1], b"two")
+    if held_commits:
+        producer.abort()
+    else:
+        producer.commit()
+    reader.wait_stable(*places)
+    expected = [[b"one"], []] if held_commits else [[b"two"], [b"two"]]
+    assert [reader.read(place).values for place in places] == expected
+
+
+@both_versions
+def test_a_produce_that_arrives_after_the_time_out_is_refused(
+    broker: Broker,
+    proxy: Proxy,
+    places: list[Place],
+    reader: CommittedReader,
+    make_producer: MakeProducer,
+    aside: ThreadPoolExecutor,
+    dialect: Dialect,
+) -> None:
+    producer = make_producer(broker.bootstrap_servers, dialect, timeout_ms=TIMEOUT_MS)
+    producer.write(places[0], b"in time")
+    if dialect is FIRST:
+        producer.add(places[1])
+    late = held_produce(proxy, aside, producer, places[1])
+    wait_timed_out(broker, producer)
+    assert late.arrive() in {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
+    assert all(reader.read(place).is_stable for place in places)
+    assert all(reader.read(place).values == [] for place in places)
+
+
+@both_versions
+@pytest.mark.parametrize("is_next_open", [False, True])
+def test_a_produce_that_arrives_after_the_end_opens_no_transaction(
+    broker: Broker,
+    proxy: Proxy,
+    places: list[Place],
+    reader: CommittedReader,
+    make_producer: MakeProducer,
+    aside: ThreadPoolExecutor,
+    dialect: Dialect,
+    is_next_open: bool,
+) -> None:
+    """The epoch is the same in the first version: only asking the coordinator shows it is late."""
+    producer = make_producer(broker.bootstrap_servers, dialect)
+    producer.write(places[0], b"in time")
+    if dialect is FIRST:
+        producer.add(places[1])
+    late = held_produce(proxy, aside, producer, places[1])
+    producer.abort()
+    if is_next_open:
+        producer.write(places[0], b"next")
+    assert late.arrive() in {
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+    }
+    if is_next_open:
+        producer.commit()
+    reader.wait_stable(*places)
+    assert reader.read(places[0]).values == ([b"next"] if is_next_open else [])
+    assert reader.read(places[1]).values == []
+
+
+class LateProduce:
+    """A Produce on its own connection that waits in the proxy."""
+
+    def __init__(
+        self, proxy: Proxy, aside: ThreadPoolExecutor, request: ProduceRequest, version: int
+    ) -> None:
+        self._connection = MessageConnection(proxy.bootstrap_servers)
+        self._hold = proxy.hold(ApiKey.PRODUCE)
+        self._answer: Future[ProduceResponse] = aside.submit(
+            self._connection.exchange, request, version, ProduceResponse
+        )
+        self._hold.wait_arrived()
+
+    def arrive(self) -> ErrorCode:
+        """Let it go on; returns what the broker said to it."""
+        self._hold.release()
+        response = self._answer.result()
+        self._connection.close()
+        return ErrorCode(response.responses[0].partition_responses[0].error_code)
+
+
+def held_produce(
+    proxy: Proxy, aside: ThreadPoolExecutor, producer: RawProducer, place: Place
+) -> LateProduce:
+    request = producer.produce_request(place, [(None, b"late")])
+    return LateProduce(proxy, aside, request, producer.dialect.produce)
+
+
+def test_a_late_produce_is_not_taken_along_by_one_that_is_in_time(
+    places: list[Place], make_producer: MakeProducer, broker: Broker, reader: CommittedReader
+) -> None:
+    """One request for two partitions, of which only one is in the transaction."""
+    producer = make_producer(broker.bootstrap_servers, FIRST)
+    producer.write(places[0], b"one")
+    request = producer.produce_request(places[0], [(None, b"two")])
+    stranger = producer.produce_request(places[1], [(None, b"two")])
+    request.topic_data += stranger.topic_data
+    answer = producer.connection.exchange(request, FIRST.produce, ProduceResponse)
+    codes = [topic.partition_responses[0].error_code for topic in answer.responses]
+    assert codes == [ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE]
+    producer.commit()
+    reader.wait_stable(*places)
+    assert [reader.read(place).values for place in places] == [[b"one", b"two"], []]
+
+
+def test_an_answer_that_was_lost_is_given_again(
+    places: list[Place], proxy: Proxy, make_producer: MakeProducer, reader: CommittedReader
+) -> None:
+    producer = make_producer(proxy.bootstrap_servers, SECOND)
+    proxy.cut_answer(ApiKey.PRODUCE)
+    producer.write(places[0], b"once")
+    proxy.cut_answer(ApiKey.END_TXN)
+    before = producer.epoch
+    producer.commit()
+    assert producer.epoch == before + 1
+    reader.wait_stable(*places)
+    assert reader.read(places[0]).values == [b"once"]
