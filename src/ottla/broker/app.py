@@ -138,17 +138,19 @@ class Broker:
 
     async def stop(self) -> None:
         """Answers what is owed, makes everything durable and lets go of the directory."""
-        await self._listener.close(STOP_GRACE_SECONDS)
+        self._listener.drain()
+        # Whoever waits for something is told at once that it will not come from here.
         self._groups.stop()
         self._transactions.stop()
         self._markers.stop()
+        for partition in self.partitions:
+            partition.close()
+        await self._listener.close(STOP_GRACE_SECONDS)
         await self._transaction_duties.stop()
         await self._group_duties.stop()
         await self._compactor.stop()
         await self._housekeeping.stop()
         await self._flusher.wait_idle()
-        for partition in self.partitions:
-            partition.close()
         # A checkpoint still being written must not overtake the last one.
         self._executor.shutdown()
         self._directory.close(

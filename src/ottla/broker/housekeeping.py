@@ -23,6 +23,8 @@ from ottla.storage.retention import apply_retention
 LOGS_PER_TURN: Final = 64
 FLUSH_CHECK_MS: Final = 1_000
 REMOVE_DELETED_MS: Final = 15_000
+REOPEN_MS: Final = 10_000
+"""How often a log that the disk failed is tried again."""
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +55,7 @@ class Housekeeping:
         self._every(settings.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
         self._every(FLUSH_CHECK_MS, self._flush_due)
         self._every(REMOVE_DELETED_MS, self._remove_deleted)
+        self._every(REOPEN_MS, self._reopen_fenced)
 
     async def stop(self) -> None:
         """Ends all duties."""
@@ -119,6 +122,15 @@ class Housekeeping:
         await self._for_each(flush_sealed)
         await self._flusher.wait_idle()
         await self._flusher.run(self._directory.begin_checkpoints().run)
+
+    async def _reopen_fenced(self) -> None:
+        await self._for_each(self._reopen)
+
+    def _reopen(self, partition: Partition) -> None:
+        if partition.log.is_fenced:
+            opened = self._directory.reopen_log(partition.id)
+            partition.reopened(opened.log)
+            log.warning("%s takes writes again", partition.id)
 
     async def _remove_deleted(self) -> None:
         await self._flusher.run(self._directory.begin_removal(self._clock.now_ms()).run)

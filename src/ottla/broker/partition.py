@@ -34,6 +34,7 @@ class Partition:
 
     __slots__ = (
         "_flushes",
+        "_is_closed",
         "_uncommitted_bytes",
         "_waiters",
         "_watches",
@@ -56,6 +57,7 @@ class Partition:
         self.log = log
         self.leader_epoch = leader_epoch
         self._flushes = flushes
+        self._is_closed = False
         self._uncommitted_bytes = 0
         self._watches: set[DataWatch] = set()
         self._waiters: deque[tuple[Offset, asyncio.Future[None]]] = deque()
@@ -103,6 +105,11 @@ class Partition:
         finally:
             timer.cancel()
 
+    def reopened(self, log: Log) -> None:
+        """The log was fenced and has been opened again; it may have lost its tail."""
+        self.log = log
+        self._commit(log.end_offset)
+
     def flushed(self) -> None:
         """The log's flush finished: what it covers is committed."""
         self._commit(self.log.recovery_point)
@@ -133,6 +140,8 @@ class Partition:
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
         """Refuses a client that knows of another leader than this one."""
+        if self._is_closed:
+            raise RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if current_leader_epoch == NO_LEADER_EPOCH or current_leader_epoch == self.leader_epoch:
             return
         if current_leader_epoch < self.leader_epoch:
@@ -159,6 +168,7 @@ class Partition:
 
     def close(self) -> None:
         """Ends all waits: the partition is going away."""
+        self._is_closed = True
         self.fail(RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     def _wake_watches(self) -> None:

@@ -72,17 +72,21 @@ class Listener:
         self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
         return self.address
 
-    async def close(self, grace_seconds: float) -> None:
-        """Accepts no more, lets each client have the replies it is owed, then cuts the rest off."""
+    def drain(self) -> None:
+        """Accepts and reads no more; each client may still have the replies it is owed."""
         if self._server is not None:
             self._server.close()
         if self._sweeper is not None:
             self._sweeper.cancel()
-        if not self._connections:
-            return
         self._all_closed = asyncio.get_running_loop().create_future()
         for connection in tuple(self._connections):
             connection.drain()
+
+    async def close(self, grace_seconds: float) -> None:
+        """Waits for clients to receive what they are owed after `drain`, then cuts the rest off."""
+        if not self._connections:
+            return
+        assert self._all_closed is not None
         try:
             await asyncio.wait_for(asyncio.shield(self._all_closed), grace_seconds)
         except TimeoutError:

@@ -119,8 +119,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._handle_frames()
 
     def eof_received(self) -> bool:
-        # A half-closed client still gets the replies it is owed, as Kafka's does not: close.
-        return False
+        return False  # A client that sends no more is gone, as with Kafka.
 
     def pause_writing(self) -> None:
         self._sender.pause()
