@@ -176,6 +176,10 @@ class ClassicConsumer(Consumer):
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
         self.topics = topics
+        self.topics_changed()
+
+    def topics_changed(self) -> None:
+        """The members look after this themselves: the leader assigns again."""
         if self.ticket is None:
             self.state = "out"
 
@@ -276,6 +280,9 @@ class ModernConsumer(Consumer):
     def subscribe(self, topics: tuple[str, ...]) -> None:
         self.topics = topics
         self.tells_all = True
+
+    def topics_changed(self) -> None:
+        """The coordinator looks after this."""
 
     def leave(self) -> None:
         self.is_alive = False

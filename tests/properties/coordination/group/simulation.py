@@ -134,6 +134,8 @@ class Simulation:
         self.topics.create("payments", min(count + 1, 6))
         runtime = self.runtime
         runtime.carry_out(runtime.shard.topics_changed(runtime.now_ms))
+        for client in self._alive():
+            client.topics_changed()
 
     def _restart(self) -> None:
         self.runtime.restart()

@@ -44,3 +44,8 @@ def test_consumer_groups_with_static_members_survive_anything(block: int) -> Non
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_groups_of_both_protocols_survive_anything(block: int) -> None:
     run_all(block, Chances(modern_share=0.4, steps=80))
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_groups_of_both_protocols_with_static_members_survive_anything(block: int) -> None:
+    run_all(block, Chances(modern_share=0.5, static_share=0.3, topics_change=True))
