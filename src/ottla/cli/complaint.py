@@ -9,7 +9,15 @@ from ottla import __version__
 from ottla.cli.connection_options import DEFAULT_BOOTSTRAP
 from ottla.cli.exit_code import ExitCode
 from ottla.cli.message import say_error
-from ottla.clients.failures import BrokerTooOld, NoBrokerReachable, TopicNotFound
+from ottla.clients.failures import (
+    BrokerTooOld,
+    GroupHasMembers,
+    GroupNotFound,
+    NoBrokerReachable,
+    NoOpenTransaction,
+    TopicNotFound,
+    TransactionNotFound,
+)
 from ottla.errors import ConfigError, ErrorCode, OttlaError
 from ottla.net.client_connection import ConnectionFailed, NotABroker, ResponseTimedOut
 
@@ -24,6 +32,9 @@ _FIXES: Final = {
     ErrorCode.UNSUPPORTED_VERSION: "upgrade the broker",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "connect as a user who may do this",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "connect as a user who may use this topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "connect as a user who may use this group",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "connect as a user who may use this id",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop the consumers that read the topic first",
     ErrorCode.NOT_ENOUGH_REPLICAS: "wait for more replicas to come back, or use --acks 1",
     ErrorCode.KAFKA_STORAGE_ERROR: "look at the broker's log and at the free space on its disk",
 }
@@ -65,6 +76,18 @@ def fix_for(error: OttlaError) -> str | None:
             return f"see `ottla topics list`, or create it with `ottla topics create {error.topic}`"
         case TopicNotFound():
             return f"see `ottla topics describe {error.topic}`"
+        case GroupNotFound():
+            return "see `ottla groups list`"
+        case GroupHasMembers():
+            return (
+                f"stop its consumers first (`ottla groups describe {error.group}` lists them); "
+                "one that was killed leaves by itself after its session time-out"
+            )
+        case TransactionNotFound():
+            return "see `ottla transactions list`"
+        case NoOpenTransaction():
+            topic = error.partition.topic
+            return f"`ottla transactions producers {topic}` shows where transactions begin"
         case BrokerTooOld():
             return f"upgrade the broker, or look closer with `ottla doctor {error.peer}`"
         case ConfigError():

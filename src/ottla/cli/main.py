@@ -31,6 +31,10 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "records": "Delete the oldest records of a topic.",
         "configs": "Read and change settings of topics and brokers.",
     },
+    "Work with groups and transactions": {
+        "groups": "See how far groups have read, and set where they go on.",
+        "transactions": "See who writes in transactions, and end one that hangs.",
+    },
     "Find out what is going on": {
         "cluster": "Describe the brokers of a cluster.",
         "doctor": "Find out why a broker cannot be used, and how to fix it.",

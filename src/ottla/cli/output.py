@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 import msgspec
 
+if TYPE_CHECKING:
+    from rich.table import Table
 
-def print_json(value: object) -> None:
-    """One JSON document, indented for a terminal, on one line for a pipe."""
+
+def print_json(value: object, *, one_line: bool = False) -> None:
+    """One JSON document, indented for a terminal, on one line for a pipe or where that is asked."""
     encoded = msgspec.json.encode(value)
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and not one_line:
         encoded = msgspec.json.format(encoded, indent=2)
     click.echo(encoded.decode())
 
@@ -29,9 +32,18 @@ def print_table(
             click.echo("\t".join(row))
         return
     from rich.console import Console
+
+    Console().print(table_of(columns, texts, title=title))
+
+
+def table_of(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None
+) -> Table:
+    """A table for a terminal."""
     from rich.table import Table
     from rich.text import Text
 
+    texts = [[_text(value) for value in row] for row in rows]
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for index, column in enumerate(columns):
         is_number = bool(texts) and all(_is_number(row[index]) for row in texts)
@@ -39,7 +51,7 @@ def print_table(
         table.add_column(column, justify=justify, overflow="fold", no_wrap=index == 0)
     for row in texts:
         table.add_row(*(Text(text) for text in row))
-    Console().print(table)
+    return table
 
 
 def bytes_text(size_bytes: int) -> str:

@@ -41,7 +41,7 @@ def delete(topic: str, before: str, partitions: tuple[int, ...], yes: bool, as_j
     ottla records delete orders --before -30d
     ottla records delete orders --before 1000 --partition 0
     """
-    place = parse_starting_point(before, now_ms=time.time_ns() // 1_000_000)
+    place = parse_starting_point(before, now_ms=time.time_ns() // 1_000_000, option="--before")
     confirm(f"Delete the records of {topic} before {before}?", yes)
 
     async def work(client: Client) -> dict[int, tuple[Offset, Offset]]:

@@ -9,19 +9,10 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
+from ottla.cli.duration import parse_duration_ms
 from ottla.errors import ConfigError
 from ottla.model.ids import Offset
 
-_UNITS_MS: Final = {
-    "ms": 1,
-    "s": 1000,
-    "m": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-    "w": 604_800_000,
-}
-_AGO: Final = re.compile(r"-((?:\d+(?:ms|s|m|h|d|w))+)")
-_AGO_PART: Final = re.compile(r"(\d+)(ms|s|m|h|d|w)")
 _FIX: Final = (
     "write beginning, end, an offset (42), the last records of each partition (-10), "
     "an age (-1h, -30m), a time (2026-01-31T12:00) or milliseconds since 1970 (@1767225600000)"
@@ -57,7 +48,7 @@ _WORDS: Final = {
 }
 
 
-def parse_starting_point(text: str, *, now_ms: int) -> StartingPoint:
+def parse_starting_point(text: str, *, now_ms: int, option: str = "--from") -> StartingPoint:
     """Reads a starting point; ConfigError, with all that is possible, for anything else."""
     plain = text.strip()
     if plain.lower() in _WORDS:
@@ -68,14 +59,13 @@ def parse_starting_point(text: str, *, now_ms: int) -> StartingPoint:
         return StartingPoint(StartKind.LAST, -int(plain))
     if re.fullmatch(r"@\d+", plain):
         return StartingPoint(StartKind.TIME, int(plain[1:]))
-    ago = _AGO.fullmatch(plain)
-    if ago is not None:
-        age_ms = sum(int(n) * _UNITS_MS[unit] for n, unit in _AGO_PART.findall(ago[1]))
+    age_ms = parse_duration_ms(plain[1:]) if plain.startswith("-") else None
+    if age_ms is not None:
         return StartingPoint(StartKind.TIME, max(0, now_ms - age_ms))
     try:
         moment = datetime.fromisoformat(plain)
     except ValueError:
-        raise ConfigError("--from", f"{text!r} is no place to begin", _FIX) from None
+        raise ConfigError(option, f"{text!r} is no place to begin", _FIX) from None
     return StartingPoint(StartKind.TIME, int(moment.timestamp() * 1000))
 
 
