@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from ottla.errors import ErrorCode
 from ottla.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -94,11 +93,11 @@ class CommittedReader:
             request,
             OFFSET_FETCH_VERSION,
             OffsetFetchResponse,
-            lambda answer: answer.groups[0].error_code,
+            lambda answer: (
+                answer.groups[0].error_code or answer.groups[0].topics[0].partitions[0].error_code
+            ),
         )
-        found = answer.groups[0].topics[0].partitions[0]
-        assert found.error_code == 0, ErrorCode(found.error_code)
-        return found.committed_offset
+        return answer.groups[0].topics[0].partitions[0].committed_offset
 
     def close(self) -> None:
         self._connection.close()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ottla.errors import ErrorCode
-from ottla.protocol.api import APIS, ApiKey
+from ottla.protocol.api import APIS, Api, ApiKey
 from ottla.protocol.frames import decode_response, decode_response_header, encode_request
 from ottla.protocol.message import Message
 from ottla.protocol.messages.add_offsets_to_txn import (
@@ -60,6 +60,7 @@ WORTH_ASKING_AGAIN = frozenset(
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
     }
 )
 
@@ -89,14 +90,9 @@ class MessageConnection:
 
     def exchange(self, request: Message, version: int, answer: type[Answer]) -> Answer:
         """Send one request once; an OSError means that nobody knows whether it had an effect."""
-        api = APIS[ApiKey(schema_of(type(request)).api_key)]
-        self._correlation_id += 1
-        frame = encode_request(api, version, self._correlation_id, "raw-producer", request)
+        api = _api_of(request)
         try:
-            if self._connection is None:
-                self._connection = Connection(self.bootstrap)
-            self._connection.send_bytes(bytes(frame))
-            received = memoryview(self._connection.receive_frame())
+            received = memoryview(self.post(request, version).receive_frame())
         except OSError:
             self.close()
             raise
@@ -105,6 +101,16 @@ class MessageConnection:
         response = decode_response(api, version, received, position)
         assert isinstance(response, answer)
         return response
+
+    def post(self, request: Message, version: int) -> Connection:
+        """Send one request, and leave its answer to whoever wants it."""
+        self._correlation_id += 1
+        api = _api_of(request)
+        frame = encode_request(api, version, self._correlation_id, "raw-producer", request)
+        if self._connection is None:
+            self._connection = Connection(self.bootstrap)
+        self._connection.send_bytes(bytes(frame))
+        return self._connection
 
     def insist(
         self,
@@ -243,9 +249,7 @@ class RawProducer:
         self._find_coordinator(group, GROUP)
         if self.dialect.adds_partitions:
             self.connection.insist(
-                AddOffsetsToTxnRequest(
-                    self.transactional_id, self.producer_id, self.epoch, group
-                ),
+                AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, group),
                 ADD_OFFSETS_VERSION,
                 AddOffsetsToTxnResponse,
                 lambda answer: answer.error_code,
@@ -304,6 +308,10 @@ class RawProducer:
             FindCoordinatorResponse,
             lambda answer: answer.coordinators[0].error_code,
         )
+
+
+def _api_of(request: Message) -> Api:
+    return APIS[ApiKey(schema_of(type(request)).api_key)]
 
 
 def transaction_state(connection: MessageConnection, transactional_id: str) -> str:

@@ -1,11 +1,16 @@
 """Requests that arrive late: they end no other transaction, and open none that nobody ends."""
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from ottla.broker.transaction_coordinator import TransactionCoordinator
+from ottla.coordination.transaction.adding import Addition
 from ottla.errors import ErrorCode
+from ottla.model.ids import TopicPartition
 from ottla.protocol.api import ApiKey
 from ottla.protocol.messages.produce import ProduceRequest, ProduceResponse
 from ottla.testing import Broker
@@ -233,6 +238,99 @@ def test_a_late_produce_is_not_taken_along_by_one_that_is_in_time(
     producer.commit()
     reader.wait_stable(*places)
     assert [reader.read(place).values for place in places] == [[b"one", b"two"], []]
+
+
+def test_a_partition_whose_transaction_ends_while_another_is_asked_about_is_not_written_to(
+    broker: Broker,
+    places: list[Place],
+    reader: CommittedReader,
+    make_producer: MakeProducer,
+    aside: ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One request for two partitions: one is open, the coordinator is asked about the other."""
+    is_asked, may_answer = threading.Event(), threading.Event()
+    verify = TransactionCoordinator.verify_committed
+
+    async def verify_slowly(
+        self: TransactionCoordinator, addition: Addition
+    ) -> dict[TopicPartition, int]:
+        codes = await verify(self, addition)
+        is_asked.set()
+        await asyncio.to_thread(may_answer.wait, 20)
+        return codes
+
+    producer = make_producer(broker.bootstrap_servers, FIRST)
+    producer.write(places[0], b"one")
+    producer.add(places[1])
+    monkeypatch.setattr(TransactionCoordinator, "verify_committed", verify_slowly)
+    request = producer.produce_request(places[0], [(None, b"two")])
+    request.topic_data += producer.produce_request(places[1], [(None, b"two")]).topic_data
+    beside = MessageConnection(broker.bootstrap_servers)
+    answer = aside.submit(beside.exchange, request, FIRST.produce, ProduceResponse)
+    assert is_asked.wait(20)
+    producer.abort()
+    reader.wait_stable(*places)
+    may_answer.set()
+    codes = [topic.partition_responses[0].error_code for topic in answer.result().responses]
+    beside.close()
+    assert codes == [ErrorCode.INVALID_TXN_STATE] * 2
+    assert all(reader.read(place).is_stable for place in places)
+
+
+def test_records_that_wait_for_the_coordinator_stay_what_they_are(
+    broker: Broker,
+    places: list[Place],
+    reader: CommittedReader,
+    make_producer: MakeProducer,
+    aside: ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Meanwhile others send just as large requests, into the same receive buffer."""
+    is_asked, may_answer = threading.Event(), threading.Event()
+    add = TransactionCoordinator.add
+
+    async def add_slowly(
+        self: TransactionCoordinator, addition: Addition
+    ) -> dict[TopicPartition, int]:
+        if addition.transactional_id == "slow":
+            is_asked.set()
+            await asyncio.to_thread(may_answer.wait, 20)
+        return await add(self, addition)
+
+    monkeypatch.setattr(TransactionCoordinator, "add", add_slowly)
+    slow = make_producer(broker.bootstrap_servers, SECOND, name="slow")
+    fast = make_producer(broker.bootstrap_servers, SECOND, name="fast")
+    writing = aside.submit(slow.write, places[0], b"slow")
+    assert is_asked.wait(20)
+    fast.write(places[0], b"fast")
+    may_answer.set()
+    writing.result()
+    for producer in (slow, fast):
+        producer.commit()
+    reader.wait_stable(*places)
+    assert reader.read(places[0]).values == [b"fast", b"slow"]
+
+
+def test_records_of_a_delayed_produce_stay_what_they_are(
+    broker: Broker,
+    places: list[Place],
+    reader: CommittedReader,
+    make_producer: MakeProducer,
+    aside: ThreadPoolExecutor,
+) -> None:
+    slow = make_producer(broker.bootstrap_servers, SECOND, name="slow")
+    fast = make_producer(broker.bootstrap_servers, SECOND, name="fast")
+    broker.faults.delay("Produce", seconds=600)
+    writing = aside.submit(slow.write, places[0], b"slow")
+    eventually(lambda: not broker.faults.concerns(ApiKey.PRODUCE), "the delay's beginning")
+    fast.write(places[0], b"fast")
+    fast.commit()
+    broker.clock.advance(seconds=600)
+    writing.result()
+    slow.commit()
+    reader.wait_stable(*places)
+    assert reader.read(places[0]).values == [b"fast", b"slow"]
 
 
 def test_an_answer_that_was_lost_is_given_again(

@@ -93,6 +93,8 @@ class Dispatch:
         context = RequestContext(version, header.client_id, peer)
         interception = self._interception
         if interception is not None and interception.concerns(route.key):
+            # It may wait, and by then the frame's buffer is another's.
+            request = route.decode(memoryview(bytearray(frame)), body)
             running = self._intercepted(route, request, context, interception)
         else:
             running = route.handler.handle(request, context)

@@ -109,7 +109,7 @@ class GroupCoordinator(Coordinator[GroupShardOnLog]):
     def end_transaction(self, partition: int, producer_id: int, is_commit: bool) -> None:
         """A marker was written to a partition of offsets: they count from now on, or never."""
         running = self.at(partition)
-        if running is not None:
+        if running is not None and running.runtime.is_ready:  # else it will read the marker
             running.shard.groups.replay_marker(producer_id, is_commit)
 
 

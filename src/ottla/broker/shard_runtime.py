@@ -160,8 +160,8 @@ class ShardRuntime:
     async def _replay_log(self) -> None:
         source = self._partition.log
         offset = source.start_offset
-        end = source.end_offset
-        while offset < end:
+        # A transaction may be ended in this log while it is read: its end moves.
+        while offset < (end := source.end_offset):
             region = source.read(offset, bytes_max=LOAD_BYTES_PER_TURN, end=end)
             if region is None:
                 return

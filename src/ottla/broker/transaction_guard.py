@@ -7,7 +7,8 @@ added here; for older ones, who add them beforehand, it is verified that they di
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 from ottla.broker.partitions import Partitions
@@ -45,6 +46,16 @@ class TransactionGuard:
         self._partitions = partitions
         self._is_verifying = is_verifying
 
+    def must_ask(
+        self,
+        producer: tuple[ProducerId, ProducerEpoch],
+        partitions: Iterable[TopicPartition],
+        *,
+        adds: bool,
+    ) -> bool:
+        """Whether `admit` will ask the coordinator, and so perhaps wait."""
+        return (adds or self._is_verifying()) and bool(self._unknown(producer, partitions))
+
     async def admit(
         self,
         transactional_id: str,
@@ -57,9 +68,9 @@ class TransactionGuard:
 
         When it returns, no other event can come between the check and an append made at once.
         """
-        unknown = tuple(each for each in partitions if not self._is_open(each, producer))
-        if not unknown or not (adds or self._is_verifying()):
+        if not self.must_ask(producer, partitions, adds=adds):
             return {}
+        unknown = self._unknown(producer, partitions)
         version = IMPLIED_ADD_VERSION if adds else VERIFY_VERSION
         addition = Addition(transactional_id, *producer, unknown, version)
         try:
@@ -67,12 +78,19 @@ class TransactionGuard:
                 codes = await self._coordinator.add(addition)
             else:
                 codes = await self._coordinator.verify_committed(addition)
-            if not any(codes.values()):
-                # The answer may have taken a while; what counts is whether it holds now.
-                codes = self._coordinator.verify(addition)
+            # The answer may have taken a while. What counts is whether it holds now, and whether
+            # the transaction is still open where it was before.
+            unknown = self._unknown(producer, partitions)
+            unsure = tuple(each for each in unknown if not codes.get(each))
+            codes |= self._coordinator.verify(replace(addition, partitions=unsure))
         except OttlaError as error:
-            codes = dict.fromkeys(unknown, int(error.code))
+            codes = dict.fromkeys(partitions, int(error.code))
         return {each: _told(code, adds=adds) for each, code in codes.items() if code}
+
+    def _unknown(
+        self, producer: tuple[ProducerId, ProducerEpoch], partitions: Iterable[TopicPartition]
+    ) -> tuple[TopicPartition, ...]:
+        return tuple(each for each in partitions if not self._is_open(each, producer))
 
     def _is_open(self, name: TopicPartition, producer: tuple[ProducerId, ProducerEpoch]) -> bool:
         held = self._partitions.of_topic(name.topic).get(name.partition)

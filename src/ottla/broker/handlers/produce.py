@@ -148,15 +148,16 @@ class ProduceHandler:
             for data in topic.partition_data:
                 found = _transactional_producer(data.records)
                 if found is not None and topic.name:
+                    if producer not in (None, found):
+                        raise RequestFailed(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
                     producer = found
                     partitions.append(TopicPartition(topic.name, data.index))
-        if producer is None:
+        adds = version >= FIRST_VERSION_THAT_ADDS_PARTITIONS
+        if producer is None or not self._guard.must_ask(producer, partitions, adds=adds):
             return {}
+        _keep_records(request)
         return await self._guard.admit(
-            request.transactional_id or "",
-            producer,
-            partitions,
-            adds=version >= FIRST_VERSION_THAT_ADDS_PARTITIONS,
+            request.transactional_id or "", producer, partitions, adds=adds
         )
 
     def _append(
@@ -186,6 +187,14 @@ def _failure(index: int, error: OttlaError) -> PartitionProduceResponse:
     if error.code is ErrorCode.INVALID_RECORD:
         answer.record_errors = [BatchIndexAndErrorMessage(0, str(error))]
     return answer
+
+
+def _keep_records(request: ProduceRequest) -> None:
+    """Makes the records outlive the first wait: after it their frame's buffer is another's."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None:
+                data.records = memoryview(bytearray(data.records))
 
 
 def _transactional_producer(
