@@ -187,6 +187,9 @@ class Broker:
             # What was not synced may be gone. A new epoch lets readers who saw it notice.
             await self._metadata.change(_lead_anew)
         await self._replicas.create(self._view.image.topics.values())
+        self._housekeeping = Housekeeping(
+            self.partitions, self._directory, self._flusher, self._view, self._clock
+        )
         self._groups = GroupCoordinator(self.partitions, self._view, self._clock)
         self._groups.start()
         self._markers = MarkerWriter(self.partitions, self._groups, self._clock)
@@ -220,7 +223,7 @@ class Broker:
             ApiKey.DELETE_TOPICS: DeleteTopicsHandler(
                 controller, view, is_enabled=settings.delete_topic_enable
             ),
-            ApiKey.DELETE_RECORDS: DeleteRecordsHandler(partitions),
+            ApiKey.DELETE_RECORDS: DeleteRecordsHandler(partitions, self._housekeeping),
             ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochHandler(partitions),
             ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(view),
             ApiKey.ALTER_CONFIGS: AlterConfigsHandler(controller),
@@ -282,9 +285,6 @@ class Broker:
         }
 
     def _start_duties(self) -> None:
-        self._housekeeping = Housekeeping(
-            self.partitions, self._directory, self._flusher, self._view, self._clock
-        )
         self._housekeeping.start()
         self._compactor = Compactor(self.partitions, self._view, self._clock)
         self._compactor.start()

@@ -208,5 +208,10 @@ class Controller:
 
         task = asyncio.get_running_loop().create_task(run())
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._ended)
         return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # Seen, even if the client that would have been told is gone.

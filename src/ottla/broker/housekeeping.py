@@ -121,6 +121,10 @@ class Housekeeping:
 
         await self._for_each(flush_sealed)
         await self._flusher.wait_idle()
+        await self.write_checkpoints()
+
+    async def write_checkpoints(self) -> None:
+        """Notes where each log begins and how far it is safe; returns when that is on disk."""
         await self._flusher.run(self._directory.begin_checkpoints().run)
 
     async def _reopen_fenced(self) -> None:

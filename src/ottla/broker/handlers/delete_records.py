@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.partitions import Partitions
 from ottla.broker.request import RequestContext
 from ottla.errors import ErrorCode, OffsetOutOfRange, OttlaError, PolicyViolation
@@ -23,13 +24,14 @@ _NO_WATERMARK: Final = -1
 class DeleteRecordsHandler:
     """Deletes from the front."""
 
-    def __init__(self, partitions: Partitions) -> None:
+    def __init__(self, partitions: Partitions, housekeeping: Housekeeping) -> None:
         self._partitions = partitions
+        self._housekeeping = housekeeping
 
     async def handle(
         self, request: DeleteRecordsRequest, _context: RequestContext
     ) -> DeleteRecordsResponse:
-        return DeleteRecordsResponse(
+        response = DeleteRecordsResponse(
             topics=[
                 DeleteRecordsTopicResult(
                     topic.name, [self._delete(topic.name, wanted) for wanted in topic.partitions]
@@ -37,6 +39,9 @@ class DeleteRecordsHandler:
                 for topic in request.topics
             ]
         )
+        # Not before the new start is on disk: what is gone must not come back after a crash.
+        await self._housekeeping.write_checkpoints()
+        return response
 
     def refuse(self, request: DeleteRecordsRequest, code: ErrorCode) -> DeleteRecordsResponse:
         return DeleteRecordsResponse(

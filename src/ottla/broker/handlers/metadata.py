@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.controller import Controller
 from ottla.broker.request import RequestContext
 from ottla.cluster.image import TopicImage
-from ottla.errors import ErrorCode, OttlaError
+from ottla.errors import ErrorCode, OttlaError, RequestFailed
 from ottla.model.ids import TopicId
 from ottla.protocol.message import NO_UUID
 from ottla.protocol.messages.metadata import (
@@ -17,6 +19,10 @@ from ottla.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+
+
+CREATED_AT_ONCE_MAX: Final = 500
+"""How many unknown topics one request brings into being."""
 
 
 class MetadataHandler:
@@ -34,7 +40,12 @@ class MetadataHandler:
         else:
             may_create = self._may_create and request.allow_auto_topic_creation
             missing = self._missing(topics) if may_create else []
-            failed = await self._controller.create_missing_topics(missing) if missing else {}
+            failed: dict[str, OttlaError] = {}
+            if missing:
+                failed = await self._controller.create_missing_topics(missing[:CREATED_AT_ONCE_MAX])
+                # A client that is told this asks again, and others get their turn in between.
+                later = RequestFailed(ErrorCode.LEADER_NOT_AVAILABLE)
+                failed |= dict.fromkeys(missing[CREATED_AT_ONCE_MAX:], later)
             described = [self._described(wanted, failed) for wanted in topics]
         return MetadataResponse(
             brokers=[
