@@ -20,7 +20,6 @@ from ottla.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
-
 CREATED_AT_ONCE_MAX: Final = 500
 """How many unknown topics one request brings into being."""
 
