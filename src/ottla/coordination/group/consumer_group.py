@@ -122,7 +122,8 @@ class ConsumerGroup:
 
     def subscribed_topics(self) -> frozenset[str]:
         """What any member reads."""
-        return frozenset().union(*map(self.topics_of, self.members.values()))
+        subscriptions = {(each.topics, each.pattern): each for each in self.members.values()}
+        return frozenset().union(*map(self.topics_of, subscriptions.values()))
 
     def is_subscribed_to(self, topic: str) -> bool:
         return any(topic in self.topics_of(each) for each in self.members.values())

@@ -291,6 +291,12 @@ def _told(
     member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, call: Call
 ) -> ConsumerMember:
     """The member with what the request tells of it; what is left out stays as it is."""
+    if _tells_nothing(request) and (member.client_id, member.client_host, member.classic) == (
+        call.caller.client_id,
+        call.caller.client_host,
+        None,
+    ):
+        return member
     names, pattern = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
     return replace(
@@ -304,6 +310,18 @@ def _told(
         topics=member.topics if names is None else tuple(sorted(set(names))),
         pattern=member.pattern if pattern is None else (pattern or None),
         classic=None,
+    )
+
+
+def _tells_nothing(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Whether the request is a mere sign of life, as most are."""
+    return (
+        request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.rebalance_timeout_ms == -1
+        and request.instance_id is None
+        and request.rack_id is None
+        and request.server_assignor is None
     )
 
 

@@ -86,12 +86,15 @@ def _spec(group: ConsumerGroup, topics: Topics) -> GroupSpec:
         if count is not None and topic_id is not None:
             counts[topic_id] = count
             ids[name] = topic_id
-    members = {
-        member.member_id: MemberSpec(
-            topic_ids=frozenset(ids[each] for each in group.topics_of(member) if each in ids),
-            assigned=group.target.get(member.member_id, frozenset()),
-            instance_id=member.instance_id,
-        )
-        for member in group.members.values()
-    }
+    # Most members of a group subscribe alike, so each subscription is looked up once.
+    read: dict[tuple[tuple[str, ...], str | None], frozenset[bytes]] = {}
+    members: dict[str, MemberSpec] = {}
+    for member in group.members.values():
+        subscription = (member.topics, member.pattern)
+        topic_ids = read.get(subscription)
+        if topic_ids is None:
+            topic_ids = frozenset(ids[each] for each in group.topics_of(member) if each in ids)
+            read[subscription] = topic_ids
+        assigned = group.target.get(member.member_id, frozenset())
+        members[member.member_id] = MemberSpec(topic_ids, assigned, member.instance_id)
     return GroupSpec(members, counts)

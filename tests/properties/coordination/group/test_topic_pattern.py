@@ -41,9 +41,10 @@ def test_it_matches_what_python_matches(pattern: str, tried: list[str]) -> None:
 @given(st.text(max_size=30), names)
 def test_any_text_is_a_pattern_or_is_refused(pattern: str, name: str) -> None:
     try:
-        TopicPattern(pattern).matches(name)
-    except RequestFailed as refusal:
-        assert refusal.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+        matcher = TopicPattern(pattern)
+    except RequestFailed:
+        return
+    assert matcher.matches(name) in (True, False)
 
 
 @pytest.mark.parametrize(
