@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ottla.coordination.group import timer_keys
 from ottla.coordination.group.assignors.spec import PartitionKey
-from ottla.coordination.group.classic_group import ClassicGroup
+from ottla.coordination.group.classic_group import ClassicGroup, ClassicState
 from ottla.coordination.group.classic_member import ClassicMember
 from ottla.coordination.group.classic_rebalance import release
 from ottla.coordination.group.consumer_group import ConsumerGroup
@@ -24,7 +24,7 @@ from ottla.coordination.group.embedded_protocol import read_assignment, read_sub
 from ottla.coordination.group.outcome import Outcome
 from ottla.coordination.group.records import group_record
 from ottla.coordination.group.stage import Stage
-from ottla.coordination.group.subscriptions import metadata_hash
+from ottla.coordination.group.subscriptions import begin_epoch, metadata_hash
 from ottla.coordination.group.topics import Topics
 from ottla.errors import ErrorCode, ProtocolError, RequestFailed
 from ottla.settings.coordination import GroupSettings
@@ -60,6 +60,8 @@ def upgrade(
         assert each.classic is not None
         session = timer_keys.session(group_id, each.member_id)
         outcome.start_timer(session, each.classic.session_timeout_ms)
+    if members and classic.state is not ClassicState.STABLE:
+        begin_epoch(stage, topics)  # the rebalance that was under way still has to happen
     return stage
 
 

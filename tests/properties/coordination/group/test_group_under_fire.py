@@ -4,7 +4,7 @@ import pytest
 
 from properties.coordination.group.simulation import Chances, Simulation
 
-BLOCKS = 10
+BLOCKS = 5
 SEEDS_PER_BLOCK = 30
 
 

@@ -238,6 +238,17 @@ def test_members_that_wait_in_a_classic_group_are_told_to_join_again() -> None:
     assert runtime.answer(waiting, JoinGroupResponse).error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_a_rebalance_that_was_under_way_still_happens_after_the_move() -> None:
+    runtime = Runtime()
+    guest = classic_reader(runtime)
+    runtime.send("join_group", join(instance="a"))
+    answer = told_ok(runtime, hello("new", instance="a"))
+    assert answer.member_epoch == 2
+    rejoin(runtime, guest)
+    answer = told_ok(runtime, still_here(runtime, "new", 2))
+    assert given(runtime, answer) == {"orders": [2]}
+
+
 def test_the_migration_policy_is_kept() -> None:
     forbidden = replace(GroupSettings(), group_consumer_migration_policy="disabled")
     runtime = Runtime(forbidden)
