@@ -1,4 +1,4 @@
-"""The broker that test suites start: real clients use it, its clock turns, trouble comes to order."""
+"""The broker that test suites start: real clients, a clock that turns, trouble to order."""
 
 from __future__ import annotations
 
@@ -188,5 +188,5 @@ def test_a_child_broker_is_killed_and_comes_back_with_its_data() -> None:
 
 
 def test_a_child_that_cannot_start_says_why() -> None:
-    with pytest.raises(BrokerFailedToStart, match="num.partitions"):
+    with pytest.raises(BrokerFailedToStart, match=r"num\.partitions"):
         ChildBroker(settings={"num.partitions": "none"}).start()

@@ -136,7 +136,7 @@ class Broker:
             raise
         return self.address
 
-    async def stop(self) -> None:
+    async def stop(self, grace_seconds: float = STOP_GRACE_SECONDS) -> None:
         """Answers what is owed, makes everything durable and lets go of the directory."""
         self._listener.drain()
         # Whoever waits for something is told at once that it will not come from here.
@@ -145,7 +145,7 @@ class Broker:
         self._markers.stop()
         for partition in self.partitions:
             partition.close()
-        await self._listener.close(STOP_GRACE_SECONDS)
+        await self._listener.close(grace_seconds)
         await self._transaction_duties.stop()
         await self._group_duties.stop()
         await self._compactor.stop()

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 MEMORY_DIRECTORY: Final = Path("/dev/shm")
 """A directory in memory, where the system has one: nothing of a test touches a disk."""
+STOP_GRACE_SECONDS: Final = 0.5
+"""A test's clients are gone, or are not going to be."""
 FAST_SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.heartbeat.interval.ms": "200",
@@ -92,7 +94,7 @@ class Broker:
         """Stops the broker as SIGTERM would. Data stays until `close`."""
         app, self._app = self._app, None
         if app is not None:
-            self._run(app.stop())
+            self._run(app.stop(STOP_GRACE_SECONDS))
 
     def restart(self) -> None:
         """Stops, and starts again on the same data and port."""
