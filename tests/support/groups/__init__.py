@@ -1,1 +1,1 @@
-"""Groups of real consumers as child processes, what they wrote down, and what must be true of it."""
+"""Groups of real consumers as child processes: what they wrote down, and what must be so."""

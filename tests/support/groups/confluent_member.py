@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from support.groups.journal import now_ns
 from support.groups.membership import MemberOptions, Membership
@@ -36,7 +36,7 @@ class ConfluentMember:
             error = message.error()
             if error is None:
                 self._membership.read(message.partition(), message.offset())
-            elif error.fatal():
+            elif error.code() == KafkaError._FATAL:
                 raise KafkaException(error)
             count += 1
             message = self._consumer.poll(0) if count < BATCH_RECORDS_MAX else None

@@ -57,6 +57,14 @@ class Commit:
     since_ns: int
     at_ns: int
 
+    def is_overtaken_by(self, owner: Ownership) -> bool:
+        """Whether somebody else had the partition in a later generation when this was begun."""
+        return (
+            owner.member.identity != self.member.identity
+            and 0 <= self.generation < owner.generation
+            and owner.start_ns < self.since_ns
+        )
+
 
 class Chronicle:
     """All journals of a fleet, put in order."""
@@ -145,13 +153,11 @@ class Chronicle:
         for partition, commits in self.commits.items():
             for commit in commits:
                 for owner in self.ownerships[partition]:
-                    is_later = 0 <= commit.generation < owner.generation
-                    if is_later and owner.start_ns < commit.since_ns:
-                        if owner.member.identity != commit.member.identity:
-                            yield (
-                                f"{commit.member.name} committed {commit.position} in generation"
-                                f" {commit.generation} although {owner}"
-                            )
+                    if commit.is_overtaken_by(owner):
+                        yield (
+                            f"{commit.member.name} committed {commit.position} in generation"
+                            f" {commit.generation} although {owner}"
+                        )
 
     def _went_back(self) -> Iterator[str]:
         for partition, found in self.ownerships.items():
