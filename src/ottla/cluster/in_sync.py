@@ -1,0 +1,159 @@
+"""Who is in sync with a leader, and how far all of them are: the leader's own reckoning. Pure.
+
+What must stay true:
+1. The high watermark counts every replica that is in the set, might be by now, or is about to be:
+   a joining one counts from the moment its joining is proposed, a leaving one until its leaving is
+   committed. So no answer of the metadata store, late or lost, can make it pass a member.
+2. It never goes back, and never passes the leader's own end.
+3. One change of the set is proposed at a time. What became of a proposal whose answer was lost is
+   learned from the metadata, never guessed.
+4. The leader is always in its set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.model.ids import BrokerId, Offset
+
+UNKNOWN_END: Final = -1
+
+
+@dataclass(slots=True)
+class Follower:
+    """What the leader knows of one other replica."""
+
+    caught_up_ms: int
+    """When it last had all that the leader had; zero for one that never was seen to."""
+    end_offset: int = UNKNOWN_END
+    fetched_ms: int = 0
+    leader_end_when_fetched: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change of the set that the metadata store has not confirmed yet."""
+
+    members: frozenset[BrokerId]
+    partition_epoch: int
+    """The version the state must still have for the change to happen."""
+
+
+class InSync:
+    """The replicas of one partition during one leader epoch."""
+
+    def __init__(
+        self,
+        leader: BrokerId,
+        replicas: Iterable[BrokerId],
+        members: Iterable[BrokerId],
+        *,
+        partition_epoch: int,
+        epoch_start_offset: Offset,
+        now_ms: int,
+    ) -> None:
+        self.leader = leader
+        self.members = frozenset(members)
+        self.partition_epoch = partition_epoch
+        self.proposal: Proposal | None = None
+        self._epoch_start_offset = epoch_start_offset
+        # A member gets the benefit of the doubt for one lag period; others must show themselves,
+        # or the high watermark would wait for the dead.
+        self._followers = {
+            replica: Follower(caught_up_ms=now_ms if replica in self.members else 0)
+            for replica in replicas
+            if replica != leader
+        }
+
+    @property
+    def maximal(self) -> frozenset[BrokerId]:
+        """Every broker that may be in the set as the metadata store has it."""
+        if self.proposal is None:
+            return self.members
+        return self.members | self.proposal.members
+
+    @property
+    def followers(self) -> Mapping[BrokerId, Follower]:
+        return self._followers
+
+    # --- what happens ---
+
+    def fetched(self, replica: BrokerId, offset: int, leader_end: int, now_ms: int) -> None:
+        """A follower asked for what comes at `offset`, so it has everything before."""
+        follower = self._followers.get(replica)
+        if follower is None:
+            return
+        if offset >= leader_end:
+            follower.caught_up_ms = max(follower.caught_up_ms, now_ms)
+        elif offset >= follower.leader_end_when_fetched:
+            follower.caught_up_ms = max(follower.caught_up_ms, follower.fetched_ms)
+        follower.end_offset = offset
+        follower.fetched_ms = now_ms
+        follower.leader_end_when_fetched = leader_end
+
+    def reassigned(self, replicas: Iterable[BrokerId]) -> None:
+        """The partition is held by other brokers now; new ones have to show themselves."""
+        self._followers = {
+            replica: self._followers.get(replica) or Follower(caught_up_ms=0)
+            for replica in replicas
+            if replica != self.leader
+        }
+
+    # --- the high watermark ---
+
+    def high_watermark(self, leader_end: Offset, now_ms: int, lag_ms_max: int) -> Offset:
+        """How far every replica is that counts."""
+        lowest: int = leader_end
+        for replica, follower in self._followers.items():
+            if replica in self.maximal or self._is_close(follower, now_ms, lag_ms_max):
+                lowest = min(lowest, follower.end_offset)
+        return Offset(max(lowest, 0))
+
+    def _is_close(self, follower: Follower, now_ms: int, lag_ms_max: int) -> bool:
+        """Whether it keeps up and will be asked into the set; waiting for it costs nothing."""
+        has_joined_epoch = follower.end_offset >= self._epoch_start_offset
+        return has_joined_epoch and now_ms - follower.caught_up_ms <= lag_ms_max
+
+    # --- changes of the set ---
+
+    def lagging(self, leader_end: Offset, now_ms: int, lag_ms_max: int) -> frozenset[BrokerId]:
+        """Members that have not had everything for too long."""
+        return frozenset(
+            replica
+            for replica in self.members
+            if (follower := self._followers.get(replica)) is not None
+            and follower.end_offset != leader_end
+            and now_ms - follower.caught_up_ms > lag_ms_max
+        )
+
+    def can_join(self, replica: BrokerId, high_watermark: Offset) -> bool:
+        """Whether a follower outside of the set has all that is committed, and of this epoch."""
+        follower = self._followers.get(replica)
+        return (
+            follower is not None
+            and replica not in self.maximal
+            and follower.end_offset >= high_watermark
+            and follower.end_offset >= self._epoch_start_offset
+        )
+
+    def propose(self, members: Iterable[BrokerId]) -> Proposal:
+        """Begins to change the set; the caller takes it to the metadata store."""
+        assert self.proposal is None, "one change at a time"
+        wanted = frozenset(members)
+        assert self.leader in wanted, "a leader is in its own set"
+        self.proposal = Proposal(wanted, self.partition_epoch)
+        return self.proposal
+
+    def confirmed(self, members: Iterable[BrokerId], partition_epoch: int) -> None:
+        """The metadata says so: by answer to a proposal, or because somebody else changed it."""
+        if partition_epoch <= self.partition_epoch:
+            return
+        self.members = frozenset(members)
+        self.partition_epoch = partition_epoch
+        self.proposal = None
+
+    def refused(self) -> None:
+        """The proposal certainly did not happen, and may be made anew."""
+        self.proposal = None
