@@ -4,27 +4,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pytest
 
+from support.command_line import Ottla, Ran
+
 SECONDS_MAX = 60
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What one command said and returned."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.splitlines()
-
-
-Ottla = Callable[..., Ran]
 
 
 @pytest.fixture
