@@ -11,8 +11,17 @@ from ottla.cli import main as main_module
 from ottla.cli.exit_code import ExitCode
 from ottla.cli.main import SECTIONS, exit_code_for, run
 from ottla.clients.address import Address
-from ottla.clients.failures import BrokerTooOld, NoBrokerReachable, TopicNotFound
+from ottla.clients.failures import (
+    BrokerTooOld,
+    GroupHasMembers,
+    GroupNotFound,
+    NoBrokerReachable,
+    NoOpenTransaction,
+    TopicNotFound,
+    TransactionNotFound,
+)
 from ottla.errors import ConfigError, ErrorCode, RequestFailed
+from ottla.model.ids import Offset, TopicPartition
 from ottla.net.client_connection import CannotConnect, NotABroker, ResponseTimedOut
 
 COMMANDS = [name for section in SECTIONS.values() for name in section]
@@ -60,6 +69,16 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
         ["configs", "set", "topic", "t", "no-equals-sign"],
         ["configs", "get", "broker", "one"],
         ["consume", "t", "--from", "sometime"],
+        ["groups", "reset", "g", "--topic", "t"],
+        ["groups", "reset", "g", "--to", "latest"],
+        ["groups", "reset", "g", "--topic", "t", "--to", "latest", "--shift", "1"],
+        ["groups", "reset", "g", "--topic", "t:x", "--to", "latest"],
+        ["groups", "reset", "g", "--topic", "t", "--to", "sometime"],
+        ["groups", "list", "--state", "sleepy"],
+        ["transactions", "abort"],
+        ["transactions", "abort", "id", "--topic", "t"],
+        ["transactions", "abort", "--topic", "t", "--partition", "0"],
+        ["transactions", "find-hanging", "--older-than", "long"],
         ["topics", "list", "--bootstrap", "host:port:port"],
         ["serve", "--listen", "nowhere:x"],
         ["serve", "--set", "no.such.setting=1"],
@@ -94,6 +113,14 @@ def test_what_cannot_be_undone_needs_yes_where_nobody_can_be_asked(
         (TopicNotFound("orders"), 1, "ottla topics create orders"),
         (TopicNotFound("orders", 9), 1, "ottla topics describe orders"),
         (RequestFailed(ErrorCode.TOPIC_ALREADY_EXISTS), 1, "--if-not-exists"),
+        (GroupNotFound("g"), 1, "ottla groups list"),
+        (GroupHasMembers("g"), 1, "ottla groups describe g"),
+        (TransactionNotFound("id"), 1, "ottla transactions list"),
+        (
+            NoOpenTransaction(TopicPartition("t", 0), Offset(1)),
+            1,
+            "ottla transactions producers t",
+        ),
         (ConfigError("listeners", "is wrong", "write it right"), 2, "write it right"),
         (CannotConnect("127.0.0.1:9092", ConnectionRefusedError()), 3, "ottla serve"),
         (
