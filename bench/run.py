@@ -27,6 +27,8 @@ import report
 from brokers import ApacheKafka, Broker, GivenBroker, NotPossible, OttlaBroker
 from scenarios import MEGABYTE, Effort, Scenario, scenarios, warm_up
 
+import groups
+
 RESULTS = Path(__file__).resolve().parent / "results"
 QUICK = Effort(seconds=1.0, scale=0.1, memory_records=1_000_000, growth_bytes=500 * MEGABYTE)
 
@@ -34,7 +36,7 @@ QUICK = Effort(seconds=1.0, scale=0.1, memory_records=1_000_000, growth_bytes=50
 def main(arguments: list[str]) -> int:
     """Run what was asked for; return 1 when a bar was missed or a scenario of ours failed."""
     options = _parse(arguments)
-    chosen = [one for one in scenarios() if _is_chosen(one, options.only)]
+    chosen = [one for one in (*scenarios(), *groups.scenarios()) if _is_chosen(one, options.only)]
     if options.list:
         print("\n".join(f"{one.group:<16}{one.name}" for one in chosen))
         return 0
@@ -148,7 +150,7 @@ def _run(scenario: Scenario, broker: Broker, effort: Effort) -> report.Result:
         figures, error = {}, f"failed: {type(problem).__name__}: {problem}"
     else:
         error = ""
-    headline = next((bar.figure for bar in scenario.bars), "mb_per_s")
+    headline = next((bar.figure for bar in scenario.bars), scenario.shown[0])
     told = error or f"{headline} {figures.get(headline, 0):,.2f}"
     print(f"  {scenario.name} · {broker.name}: {told}", flush=True)
     return report.Result(scenario.name, broker.name, figures, error, now)

@@ -2,7 +2,8 @@
 
 Independent of Ottla's own protocol package, so that a fault there cannot hide here. Only versions
 without tagged fields are used, which old and new brokers both answer: Produce 7, Fetch 4,
-ListOffsets 1, Metadata 1, ApiVersions 0, CreateTopics 2, DeleteTopics 1.
+ListOffsets 1, Metadata 1, ApiVersions 0, CreateTopics 2, DeleteTopics 1; of groups OffsetCommit 6,
+FindCoordinator 1, JoinGroup 5, Heartbeat 3, LeaveGroup 1, SyncGroup 3.
 """
 
 from __future__ import annotations
@@ -16,12 +17,20 @@ from typing import Any
 import crc32c
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
-JOIN_GROUP, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 11, 18, 19, 20
+OFFSET_COMMIT, FIND_COORDINATOR, JOIN_GROUP = 8, 10, 11
+HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 12, 13, 14
+API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 18, 19, 20
 VERSIONS = {
     PRODUCE: 7,
     FETCH: 4,
     LIST_OFFSETS: 1,
     METADATA: 1,
+    OFFSET_COMMIT: 6,
+    FIND_COORDINATOR: 1,
+    JOIN_GROUP: 5,
+    HEARTBEAT: 3,
+    LEAVE_GROUP: 1,
+    SYNC_GROUP: 3,
     API_VERSIONS: 0,
     CREATE_TOPICS: 2,
     DELETE_TOPICS: 1,
