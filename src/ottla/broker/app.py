@@ -14,56 +14,18 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.compactor import Compactor
 from ottla.broker.controller import Controller
-from ottla.broker.coordinator import Coordinator
 from ottla.broker.dispatch import Dispatch, Interception
-from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
 from ottla.broker.group_coordinator import GroupCoordinator, GroupDuties
-from ottla.broker.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
-from ottla.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
-from ottla.broker.handlers.alter_configs import AlterConfigsHandler
-from ottla.broker.handlers.api_versions import ApiVersionsHandler
-from ottla.broker.handlers.create_partitions import CreatePartitionsHandler
-from ottla.broker.handlers.create_topics import CreateTopicsHandler
-from ottla.broker.handlers.delete_records import DeleteRecordsHandler
-from ottla.broker.handlers.delete_topics import DeleteTopicsHandler
-from ottla.broker.handlers.describe_cluster import DescribeClusterHandler
-from ottla.broker.handlers.describe_configs import DescribeConfigsHandler
-from ottla.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
-from ottla.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
-from ottla.broker.handlers.end_txn import EndTxnHandler
-from ottla.broker.handlers.fetch import FetchHandler
-from ottla.broker.handlers.find_coordinator import FindCoordinatorHandler, KeyType
-from ottla.broker.handlers.group_administration import (
-    ConsumerGroupDescribeHandler,
-    DeleteGroupsHandler,
-    DescribeGroupsHandler,
-    ListGroupsHandler,
-)
-from ottla.broker.handlers.group_request import GroupRequestHandler
-from ottla.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
-from ottla.broker.handlers.init_producer_id import InitProducerIdHandler
-from ottla.broker.handlers.list_offsets import ListOffsetsHandler
-from ottla.broker.handlers.metadata import MetadataHandler
-from ottla.broker.handlers.offset_fetch import OffsetFetchHandler
-from ottla.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
-from ottla.broker.handlers.produce import ProduceHandler
-from ottla.broker.handlers.transaction_administration import (
-    DescribeProducersHandler,
-    DescribeTransactionsHandler,
-    ListTransactionsHandler,
-)
-from ottla.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
-from ottla.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
+from ottla.broker.handler_table import HandlerTable, Parts, handler_table
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.partitions import Partitions
 from ottla.broker.replicas import Replicas
-from ottla.broker.request import Handler
 from ottla.broker.system_clock import SystemClock
 from ottla.broker.transaction_coordinator import TransactionCoordinator, TransactionDuties
 from ottla.broker.transaction_guard import TransactionGuard
@@ -74,13 +36,11 @@ from ottla.cluster.image import Draft
 from ottla.cluster.layout import BrokerNode
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.producer_ids import ProducerIds
-from ottla.coordination.group.shard import GroupShard
 from ottla.errors import ConfigError
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId
 from ottla.net.listener import Address, Listener, ListenerLimits
 from ottla.net.server_connection import ConnectionLimits
-from ottla.protocol.api import ApiKey
 from ottla.settings.broker import BrokerSettings
 from ottla.settings.describe import BrokerLayers
 from ottla.storage.directory_identity import Identity
@@ -127,7 +87,7 @@ class Broker:
             await self._join_cluster(settings)
             await self._open_logs()
             dispatch = Dispatch(
-                self._handlers(settings), settings.socket_request_max_bytes, self._interception
+                self._handler_table(), settings.socket_request_max_bytes, self._interception
             )
             await self._listen(settings, dispatch)
             self._start_duties()
@@ -202,7 +162,7 @@ class Broker:
         )
         self._group_duties = GroupDuties(self._groups, self._settings.groups, self._clock)
 
-    def _handlers(self, settings: BrokerSettings) -> dict[ApiKey, Handler]:
+    def _handler_table(self) -> HandlerTable:
         partitions, view = self.partitions, self._view
         controller = Controller(self._metadata, view, self._replicas)
         controller.observers.append(self._group_duties.topics_changed)
@@ -211,78 +171,21 @@ class Broker:
             partitions,
             lambda: view.settings.transactions.transaction_partition_verification_enable,
         )
-        sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
-        handlers: dict[ApiKey, Handler] = {
-            ApiKey.PRODUCE: ProduceHandler(partitions, guard),
-            ApiKey.FETCH: FetchHandler(partitions, sessions, self._clock, settings.fetch_max_bytes),
-            ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions),
-            ApiKey.METADATA: MetadataHandler(
-                view, controller, may_create=settings.auto_create_topics_enable
-            ),
-            ApiKey.CREATE_TOPICS: CreateTopicsHandler(controller, view),
-            ApiKey.DELETE_TOPICS: DeleteTopicsHandler(
-                controller, view, is_enabled=settings.delete_topic_enable
-            ),
-            ApiKey.DELETE_RECORDS: DeleteRecordsHandler(partitions, self._housekeeping),
-            ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochHandler(partitions),
-            ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(view),
-            ApiKey.ALTER_CONFIGS: AlterConfigsHandler(controller),
-            ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsHandler(controller),
-            ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsHandler(partitions, self.data_directory),
-            ApiKey.CREATE_PARTITIONS: CreatePartitionsHandler(controller),
-            ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(view),
-            ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsHandler(
-                view, settings.max_request_partition_size_limit
-            ),
-        }
-        handlers |= self._group_handlers(controller)
-        handlers |= self._transaction_handlers(controller, guard)
-        handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(
-            [*handlers, ApiKey.API_VERSIONS],
-            offers_two_phase_commit=settings.transactions.transaction_two_phase_commit_enable,
+        return handler_table(
+            Parts(
+                partitions=partitions,
+                view=view,
+                controller=controller,
+                housekeeping=self._housekeeping,
+                groups=self._groups,
+                transactions=self._transactions,
+                markers=self._markers,
+                guard=guard,
+                producer_ids=ProducerIds(self._store, view.broker_id),
+                data_directory=self.data_directory,
+                clock=self._clock,
+            )
         )
-        return handlers
-
-    def _group_handlers(self, controller: Controller) -> dict[ApiKey, Handler]:
-        groups = self._groups
-        coordinators: dict[KeyType, Coordinator[Any]] = {
-            KeyType.GROUP: groups,
-            KeyType.TRANSACTION: self._transactions,
-        }
-        return {
-            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(coordinators, controller, self._view),
-            ApiKey.JOIN_GROUP: GroupRequestHandler(groups, GroupShard.join_group),
-            ApiKey.SYNC_GROUP: GroupRequestHandler(groups, GroupShard.sync_group),
-            ApiKey.HEARTBEAT: GroupRequestHandler(groups, GroupShard.heartbeat),
-            ApiKey.LEAVE_GROUP: GroupRequestHandler(groups, GroupShard.leave_group),
-            ApiKey.OFFSET_COMMIT: GroupRequestHandler(groups, GroupShard.offset_commit),
-            ApiKey.OFFSET_DELETE: GroupRequestHandler(groups, GroupShard.offset_delete),
-            ApiKey.OFFSET_FETCH: OffsetFetchHandler(groups),
-            ApiKey.LIST_GROUPS: ListGroupsHandler(groups),
-            ApiKey.DESCRIBE_GROUPS: DescribeGroupsHandler(groups),
-            ApiKey.DELETE_GROUPS: DeleteGroupsHandler(groups),
-            ApiKey.CONSUMER_GROUP_HEARTBEAT: GroupRequestHandler(
-                groups, GroupShard.consumer_group_heartbeat
-            ),
-            ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeHandler(groups),
-        }
-
-    def _transaction_handlers(
-        self, controller: Controller, guard: TransactionGuard
-    ) -> dict[ApiKey, Handler]:
-        transactions, groups = self._transactions, self._groups
-        producer_ids = ProducerIds(self._store, self._view.broker_id)
-        return {
-            ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(producer_ids, transactions),
-            ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnHandler(transactions),
-            ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(transactions, groups, controller),
-            ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(groups, guard),
-            ApiKey.END_TXN: EndTxnHandler(transactions, producer_ids),
-            ApiKey.WRITE_TXN_MARKERS: WriteTxnMarkersHandler(self._markers),
-            ApiKey.DESCRIBE_TRANSACTIONS: DescribeTransactionsHandler(transactions),
-            ApiKey.LIST_TRANSACTIONS: ListTransactionsHandler(transactions, self._clock),
-            ApiKey.DESCRIBE_PRODUCERS: DescribeProducersHandler(self.partitions),
-        }
 
     def _start_duties(self) -> None:
         self._housekeeping.start()

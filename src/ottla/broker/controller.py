@@ -125,6 +125,17 @@ class Controller:
 
         await self._exclusively(lambda: self._configure(kind, name, change, validate_only))
 
+    async def change(self, decide: Callable[[Draft], T], *, validate_only: bool = False) -> T:
+        """Carries out a change that is nothing but metadata: no log and no topic is touched."""
+
+        def decided(draft: Draft) -> T:
+            result = decide(draft)
+            if validate_only:
+                draft.operations.clear()
+            return result
+
+        return await self._exclusively(lambda: self._metadata.change(decided))
+
     def objection_to_name(self, name: str) -> OttlaError | None:
         """Why a topic cannot have this name, or None."""
         try:

@@ -90,6 +90,8 @@ class ClusterImage:
     topic_names: Mapping[TopicId, str] = field(default_factory=dict)
     broker_configs: Mapping[str, ConfigImage] = field(default_factory=dict)
     """By the broker's id as text, and by layout.DEFAULT_ENTITY."""
+    entity_configs: Mapping[str, ConfigImage] = field(default_factory=dict)
+    """Settings of users, clients and addresses, by their place: users/alice, clients/<default>."""
     metric_names: Mapping[str, str] = field(default_factory=dict)
     """Topics with a dot or an underscore, by their name with dots made underscores."""
 
@@ -134,6 +136,7 @@ class Draft:
         self._topic_names: dict[TopicId, str] = {}
         self._metric_names: dict[str, str] = {}
         self._broker_configs: dict[str, ConfigImage] = {}
+        self._entity_configs: dict[str, ConfigImage] = {}
 
     @property
     def topics(self) -> Mapping[str, TopicImage]:
@@ -145,6 +148,10 @@ class Draft:
 
     def broker_config(self, broker: str) -> ConfigImage:
         found = self._broker_configs.get(broker) or self.base.broker_configs.get(broker)
+        return found or ConfigImage()
+
+    def entity_config(self, entity: str) -> ConfigImage:
+        found = self._entity_configs.get(entity) or self.base.entity_configs.get(entity)
         return found or ConfigImage()
 
     def put_topic(self, topic: TopicImage) -> None:
@@ -162,6 +169,9 @@ class Draft:
     def put_broker_config(self, broker: str, config: ConfigImage) -> None:
         self._broker_configs[broker] = config
 
+    def put_entity_config(self, entity: str, config: ConfigImage) -> None:
+        self._entity_configs[entity] = config
+
     def image(self) -> ClusterImage:
         """The finished picture. The draft must not be changed after it."""
         base = self.base
@@ -174,6 +184,7 @@ class Draft:
             topics=self.topics,
             topic_names=self._topic_names if is_own else base.topic_names,
             broker_configs={**base.broker_configs, **self._broker_configs},
+            entity_configs={**base.entity_configs, **self._entity_configs},
             metric_names=self.metric_names,
         )
 
@@ -202,6 +213,8 @@ def image_from(nodes: Mapping[str, Node]) -> ClusterImage:
     for broker in _children(nodes, layout.BROKER_CONFIGS):
         path = layout.broker_config_path(broker)
         draft.put_broker_config(broker, _config(nodes, path))
+    for path in _below(nodes, layout.ENTITY_CONFIGS):
+        draft.put_entity_config(layout.entity_of(path), _config(nodes, path))
     return draft.image()
 
 
@@ -229,6 +242,11 @@ def _children(nodes: Mapping[str, Node], parent: str) -> Iterable[str]:
     return [name_of(p) for p in nodes if p.startswith(prefix) and p.count("/") == depth]
 
 
+def _below(nodes: Mapping[str, Node], roots: Iterable[str]) -> Iterable[str]:
+    prefixes = tuple(f"{root}/" for root in roots)
+    return [path for path in nodes if path.startswith(prefixes)]
+
+
 def _broker(nodes: Mapping[str, Node], name: str) -> BrokerImage:
     path = f"{layout.BROKER_IDS}/{name}"
     found = layout.decode(layout.BrokerNode, nodes[path].data, path)
@@ -239,6 +257,8 @@ def _config(nodes: Mapping[str, Node], path: str) -> ConfigImage:
     node = nodes.get(path)
     if node is None:
         return ConfigImage()
+    if not node.data:
+        return ConfigImage(version=node.version)
     return ConfigImage(layout.decode(layout.ConfigNode, node.data, path).config, node.version)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import urllib.parse
 from typing import Final, TypeVar
 
 import msgspec
@@ -23,6 +24,12 @@ CLUSTER_ID: Final = "/cluster/id"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
+ENTITY_CONFIGS: Final = (
+    "/config/users",
+    "/config/clients",
+    "/config/ips",
+)
+"""Where settings of what is neither topic nor broker lie: quotas and credentials."""
 DEFAULT_ENTITY: Final = "<default>"
 
 ROOTS: Final = (
@@ -33,6 +40,7 @@ ROOTS: Final = (
     "/config",
     TOPIC_CONFIGS,
     BROKER_CONFIGS,
+    *ENTITY_CONFIGS,
 )
 """Persistent nodes that must exist before anything else is written, parents first."""
 
@@ -177,3 +185,25 @@ def broker_path(broker_id: int) -> str:
 def broker_config_path(broker: str) -> str:
     """`broker` is a number as text, or DEFAULT_ENTITY."""
     return f"{BROKER_CONFIGS}/{broker}"
+
+
+def entity_config_path(entity: str) -> str:
+    """`entity` is a place below /config, such as users/alice or clients/<default>."""
+    return f"/config/{entity}"
+
+
+def entity_of(path: str) -> str:
+    """The entity whose settings lie at a path."""
+    return path.removeprefix("/config/")
+
+
+def entity_name(name: str | None) -> str:
+    """A name as it stands in a path; None stands for all that have no settings of their own."""
+    if name is None:
+        return DEFAULT_ENTITY
+    return urllib.parse.quote(name, safe="").replace("~", "%7E")
+
+
+def name_of_entity(text: str) -> str | None:
+    """The name behind one part of a path, or None for the default."""
+    return None if text == DEFAULT_ENTITY else urllib.parse.unquote(text)
