@@ -24,6 +24,8 @@ from ottla.broker.flusher import Flusher
 from ottla.broker.group_coordinator import GroupCoordinator, GroupDuties
 from ottla.broker.handler_table import HandlerTable, Parts, handler_table
 from ottla.broker.housekeeping import Housekeeping
+from ottla.broker.in_sync_changes import InSyncChanges
+from ottla.broker.partition import Services, Standing
 from ottla.broker.partitions import Partitions
 from ottla.broker.replicas import Replicas
 from ottla.broker.system_clock import SystemClock
@@ -110,6 +112,7 @@ class Broker:
         await self._group_duties.stop()
         await self._compactor.stop()
         await self._housekeeping.stop()
+        await self._in_sync.stop()
         await self._flusher.wait_idle()
         # A checkpoint still being written must not overtake the last one.
         self._executor.shutdown()
@@ -141,7 +144,11 @@ class Broker:
 
     async def _open_logs(self) -> None:
         self._flusher = Flusher(self._executor)
-        self._replicas = Replicas(self.partitions, self._directory, self._view, self._flusher)
+        lag_ms_max = self._settings.replica_lag_time_max_ms
+        self._in_sync = InSyncChanges(self._metadata, self.partitions, lag_ms_max)
+        standing = Standing(self._view.broker_id, self._clock, lag_ms_max)
+        services = Services(standing, self._flusher, self._in_sync)
+        self._replicas = Replicas(self.partitions, self._directory, self._view, services)
         self._replicas.delete_strays()
         if not self._directory.was_closed_cleanly:
             # What was not synced may be gone. A new epoch lets readers who saw it notice.
@@ -189,6 +196,7 @@ class Broker:
 
     def _start_duties(self) -> None:
         self._housekeeping.start()
+        self._in_sync.start()
         self._compactor = Compactor(self.partitions, self._view, self._clock)
         self._compactor.start()
         self._group_duties.start()

@@ -38,7 +38,9 @@ class GroupTopics:
         return None if topic is None else len(topic.partitions)
 
     def names(self) -> Iterable[str]:
-        return self._view.image.topics
+        """Those that a pattern may match: the broker's own topics are nobody's to read so."""
+        topics = self._view.image.topics.values()
+        return [topic.name for topic in topics if not topic.is_internal]
 
     def name_of(self, topic_id: TopicId) -> str | None:
         return self._view.image.topic_names.get(topic_id)
@@ -154,8 +156,9 @@ class GroupDuties:
         while True:
             await asyncio.sleep(self._interval_seconds)
             for running in self._coordinator:
-                decision = running.shard.groups.expire_offsets(self._clock.now_ms())
-                while decision != NOTHING:
-                    running.runtime.carry_out(decision)
+                groups = running.shard.groups
+                while running.runtime.is_ready:
+                    decision = groups.expire_offsets(self._clock.now_ms())
+                    if decision == NOTHING or not running.runtime.carry_out(decision):
+                        break
                     await asyncio.sleep(0)
-                    decision = running.shard.groups.expire_offsets(self._clock.now_ms())

@@ -1,24 +1,37 @@
 """One partition as this broker holds it: role, log and how far it is committed.
 
-Does not know requests or other partitions.
+Does not know requests, other partitions or how news of the cluster come.
 
 Invariants:
-1. high watermark <= log end; it never goes back.
+1. high watermark <= log end; it never goes back while this broker leads.
 2. What is acknowledged with acks=all is below the high watermark. Where the topic asks for a flush
    of every message, the high watermark follows the disk, else it follows the log's end.
 3. Consumers are shown nothing at or above the high watermark.
+4. Only the leader epoch of the metadata changes a role: news of a lower epoch change nothing.
+5. A leader whose session with the metadata store may have ended accepts and acknowledges nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass
 from typing import Protocol
 
 from ottla.broker.watch import DataWatch
+from ottla.cluster.image import PartitionImage
+from ottla.cluster.in_sync import InSync
 from ottla.errors import ErrorCode, RequestFailed, TimedOut
+from ottla.model.clock import Clock
 from ottla.model.file_region import FileRegion
-from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch, Offset, TopicId, TopicPartition
+from ottla.model.ids import (
+    NO_LEADER_EPOCH,
+    BrokerId,
+    LeaderEpoch,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
 from ottla.storage.log import Appended, Log
 from ottla.storage.producer_state import Origin
 
@@ -29,67 +42,166 @@ class FlushQueue(Protocol):
     def add(self, partition: Partition) -> None: ...
 
 
+class InSyncKeeper(Protocol):
+    """Takes a leader's wish to change its set to the metadata store."""
+
+    def change(self, partition: Partition, members: frozenset[BrokerId]) -> None: ...
+
+
+@dataclass(slots=True)
+class Standing:
+    """This broker's place in the cluster, as all its partitions see it."""
+
+    broker_id: BrokerId
+    clock: Clock
+    lag_ms_max: int
+    is_fenced: bool = False
+    """Whether the session with the metadata store may have ended: then another may lead already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What partitions ask of the rest of the broker."""
+
+    standing: Standing
+    flushes: FlushQueue
+    in_sync: InSyncKeeper
+
+
 class Partition:
-    """A log this broker leads."""
+    """A log, and this broker's part in keeping it."""
 
     __slots__ = (
-        "_flushes",
         "_is_closed",
+        "_leads_alone",
+        "_services",
         "_uncommitted_bytes",
         "_waiters",
         "_watches",
         "id",
+        "in_sync",
+        "leader",
         "leader_epoch",
         "log",
         "topic_id",
     )
 
     def __init__(
-        self,
-        partition_id: TopicPartition,
-        topic_id: TopicId,
-        log: Log,
-        leader_epoch: LeaderEpoch,
-        flushes: FlushQueue,
+        self, partition_id: TopicPartition, topic_id: TopicId, log: Log, services: Services
     ) -> None:
         self.id = partition_id
         self.topic_id = topic_id
         self.log = log
-        self.leader_epoch = leader_epoch
-        self._flushes = flushes
+        self.leader: BrokerId | None = None
+        self.leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
+        self.in_sync: InSync | None = None
+        """The replicas as the leader knows them; None where this broker does not lead."""
+        self._services = services
+        self._leads_alone = False
         self._is_closed = False
         self._uncommitted_bytes = 0
         self._watches: set[DataWatch] = set()
         self._waiters: deque[tuple[Offset, asyncio.Future[None]]] = deque()
 
+    # --- roles ---
+
+    def take_role(self, image: PartitionImage) -> bool:
+        """Leads or follows as the metadata says; True where the role or its epoch changed."""
+        if image.leader_epoch < self.leader_epoch:
+            return False
+        is_new = image.leader_epoch > self.leader_epoch
+        self.leader = image.leader if image.has_leader else None
+        if image.leader == self._services.standing.broker_id:
+            self._lead(image, is_new=is_new)
+        elif is_new or self.in_sync is not None:
+            self._follow(image.leader_epoch)
+        return is_new
+
+    def _lead(self, image: PartitionImage, *, is_new: bool) -> None:
+        standing = self._services.standing
+        if is_new or self.in_sync is None:
+            self.leader_epoch = image.leader_epoch
+            if self.log.epochs.latest != image.leader_epoch:
+                # Noted before any write, so that followers of the next epoch find where this began.
+                self.log.assign_epoch(image.leader_epoch)
+            self.in_sync = InSync(
+                standing.broker_id,
+                image.replicas,
+                image.isr,
+                partition_epoch=image.partition_epoch,
+                epoch_start_offset=self.log.end_offset,
+                now_ms=standing.clock.monotonic_ms(),
+            )
+        else:
+            self.in_sync.confirmed(image.isr, image.partition_epoch)
+            self.in_sync.reassigned(image.replicas)
+        self._set_alone()
+        self._advance()
+        self._wake_watches()
+
+    def _follow(self, leader_epoch: LeaderEpoch) -> None:
+        self.leader_epoch = leader_epoch
+        self.in_sync = None
+        self._leads_alone = False
+        self.fail(RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+
+    def _set_alone(self) -> None:
+        in_sync = self.in_sync
+        self._leads_alone = (
+            in_sync is not None and not in_sync.followers and in_sync.proposal is None
+        )
+
+    @property
+    def is_leader(self) -> bool:
+        return self.in_sync is not None
+
+    def check_leads(self) -> None:
+        """Refuses what only the leader may answer, unless this broker certainly is it."""
+        if self.in_sync is None or self._is_closed or self._services.standing.is_fenced:
+            raise RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def check_leader_epoch(self, current_leader_epoch: int) -> None:
+        """Refuses a client that knows of another leader than this one."""
+        self.check_leads()
+        if current_leader_epoch == NO_LEADER_EPOCH or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise RequestFailed(ErrorCode.FENCED_LEADER_EPOCH)
+        raise RequestFailed(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
     # --- writing ---
 
     def append(self, records: memoryview, *, origin: Origin = Origin.CLIENT) -> Appended:
         """Appends records; they are committed when `wait_committed` returns."""
+        self.check_leads()
         log = self.log
         appended = log.append(records, leader_epoch=self.leader_epoch, origin=origin)
         self._uncommitted_bytes += len(records)
         settings = log.settings
         if settings.flush_messages == 1:
-            self._flushes.add(self)
+            self._services.flushes.add(self)
         else:
-            self._commit(log.end_offset)
+            if self._leads_alone:
+                self._commit(log.end_offset)
+            else:
+                self._wake_watches()  # Followers wait for it, and it is committed through them.
             if log.end_offset - log.recovery_point >= settings.flush_messages:
-                self._flushes.add(self)
+                self._services.flushes.add(self)
         return appended
-
-    def is_committed(self, end_offset: Offset) -> bool:
-        """Whether all records before `end_offset` are committed."""
-        return end_offset <= self.log.high_watermark
 
     def check_in_sync(self) -> None:
         """Refuses what is to be on all replicas while too few are in sync."""
         needed = self.log.settings.min_insync_replicas
-        if needed > 1:
+        if needed > 1 and self.in_sync is not None and len(self.in_sync.members) < needed:
             raise RequestFailed(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self.id} has one replica in sync; min.insync.replicas asks for {needed}",
+                f"{self.id} has {len(self.in_sync.members)} replicas in sync;"
+                f" min.insync.replicas asks for {needed}",
             )
+
+    def is_committed(self, end_offset: Offset) -> bool:
+        """Whether all records before `end_offset` are committed."""
+        return end_offset <= self.log.high_watermark
 
     async def wait_committed(self, end_offset: Offset, deadline: float) -> None:
         """Returns once all records before `end_offset` are committed; raises if they cannot be,
@@ -108,19 +220,62 @@ class Partition:
     def reopened(self, log: Log) -> None:
         """The log was fenced and has been opened again; it may have lost its tail."""
         self.log = log
-        self._commit(log.end_offset)
+        self._advance()
 
     def flushed(self) -> None:
-        """The log's flush finished: what it covers is committed."""
-        self._commit(self.log.recovery_point)
+        """The log's flush finished: what it covers may be committed by it."""
+        self._advance()
+
+    def fetched_by(self, follower: BrokerId, offset: Offset) -> None:
+        """A follower asked for what comes at `offset`: it has all that is before."""
+        in_sync = self.in_sync
+        if in_sync is None:
+            return
+        now_ms = self._services.standing.clock.monotonic_ms()
+        in_sync.fetched(follower, offset, self.log.end_offset, now_ms)
+        self._advance()
+        if in_sync.proposal is None and in_sync.can_join(follower, self.log.high_watermark):
+            self._services.in_sync.change(self, in_sync.members | {follower})
+
+    def drop_laggards(self) -> None:
+        """Wishes those out of the set that have not had everything for too long."""
+        in_sync = self.in_sync
+        if in_sync is None or in_sync.proposal is not None:
+            return
+        standing = self._services.standing
+        lagging = in_sync.lagging(
+            self.log.end_offset, standing.clock.monotonic_ms(), standing.lag_ms_max
+        )
+        if lagging:
+            self._services.in_sync.change(self, in_sync.members - lagging)
+
+    def in_sync_changed(self) -> None:
+        """The set was confirmed, refused or proposed anew."""
+        self._set_alone()
+        self._advance()
 
     def fail(self, error: Exception) -> None:
-        """The disk refused: those who wait for the commit are told, and readers look again."""
+        """Those who wait for a commit are told that it will not come, and readers look again."""
         while self._waiters:
             _, future = self._waiters.popleft()
             if not future.done():
                 future.set_exception(error)
         self._wake_watches()
+
+    def _advance(self) -> None:
+        """Moves the high watermark as far as all replicas that count have come."""
+        in_sync = self.in_sync
+        if in_sync is None:
+            return
+        log = self.log
+        safe_end = log.recovery_point if log.settings.flush_messages == 1 else log.end_offset
+        enough = min(log.settings.min_insync_replicas, len(in_sync.followers) + 1)
+        if len(in_sync.members) < enough:
+            return
+        standing = self._services.standing
+        self._commit(
+            in_sync.high_watermark(safe_end, standing.clock.monotonic_ms(), standing.lag_ms_max)
+        )
 
     def _commit(self, end_offset: Offset) -> None:
         if end_offset <= self.log.high_watermark:
@@ -137,16 +292,6 @@ class Partition:
                 watch.added(size_bytes)
 
     # --- reading ---
-
-    def check_leader_epoch(self, current_leader_epoch: int) -> None:
-        """Refuses a client that knows of another leader than this one."""
-        if self._is_closed:
-            raise RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if current_leader_epoch == NO_LEADER_EPOCH or current_leader_epoch == self.leader_epoch:
-            return
-        if current_leader_epoch < self.leader_epoch:
-            raise RequestFailed(ErrorCode.FENCED_LEADER_EPOCH)
-        raise RequestFailed(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def readable_end(self, *, committed_only: bool) -> Offset:
         """Where a consumer's view ends."""

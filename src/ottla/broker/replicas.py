@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from ottla.broker.cluster_view import ClusterView
-from ottla.broker.flusher import Flusher
-from ottla.broker.partition import Partition
+from ottla.broker.partition import Partition, Services
 from ottla.broker.partitions import Partitions
 from ottla.cluster.image import TopicImage
 from ottla.errors import ConfigError
-from ottla.model.ids import LeaderEpoch, TopicPartition
+from ottla.model.ids import TopicPartition
 from ottla.settings.topic import TopicSettings
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.recovery import RecoveryReport
@@ -32,12 +31,12 @@ class Replicas:
         partitions: Partitions,
         directory: LogDirectory,
         view: ClusterView,
-        flusher: Flusher,
+        services: Services,
     ) -> None:
         self._partitions = partitions
         self._directory = directory
         self._view = view
-        self._flusher = flusher
+        self._services = services
 
     async def create(self, topics: Iterable[TopicImage]) -> None:
         """Opens the log of every partition of these topics that is not open yet."""
@@ -48,7 +47,9 @@ class Replicas:
             for index, image in enumerate(topic.partitions):
                 if index in held:
                     continue
-                self._partitions.add(self._open(topic, index, image.leader_epoch, settings))
+                partition = self._open(topic, index, settings)
+                partition.take_role(image)
+                self._partitions.add(partition)
                 made += 1
                 if not made % LOGS_PER_TURN:
                     await asyncio.sleep(0)
@@ -66,17 +67,12 @@ class Replicas:
                 log.warning("%s belongs to no topic: its files will be removed", partition)
                 self._directory.delete_log(partition)
 
-    def _open(
-        self, topic: TopicImage, index: int, leader_epoch: LeaderEpoch, settings: TopicSettings
-    ) -> Partition:
+    def _open(self, topic: TopicImage, index: int, settings: TopicSettings) -> Partition:
         name = TopicPartition(topic.name, index)
         opened = self._directory.open_log(name, settings, topic_id=topic.id)
         _report(name, opened.report)
-        if opened.log.epochs.latest != leader_epoch:
-            opened.log.assign_epoch(leader_epoch)
-        # The only replica is always in sync with itself.
-        opened.log.advance_high_watermark(opened.log.end_offset)
-        return Partition(name, topic.id, opened.log, leader_epoch, self._flusher)
+        opened.log.advance_high_watermark(self._directory.high_watermark(name))
+        return Partition(name, topic.id, opened.log, self._services)
 
     async def delete(self, topics: Iterable[TopicImage]) -> None:
         """Lets go of the topics' partitions and sets their files aside for removal."""

@@ -113,15 +113,18 @@ class ShardRuntime:
                 self.carry_out(self._shard.forget(ticket, self._clock.now_ms()))
             raise
 
-    def carry_out(self, decision: Any, producer: ProducerStamp = NO_PRODUCER) -> None:
-        """Writes, replays, sets timers, and answers once all of it is committed."""
+    def carry_out(self, decision: Any, producer: ProducerStamp = NO_PRODUCER) -> bool:
+        """Writes, replays, sets timers, and answers once all of it is committed.
+
+        False where the decision could not be written; then what the shard made of that was done.
+        """
         if decision.records:
             try:
                 self._append(decision.records, producer)
             except OttlaError as error:
                 log.error("%s: a decision was not written: %s", self._partition.id, error)
                 self.carry_out(self._shard.append_failed(decision, error.code))
-                return
+                return False
             for record in decision.records:
                 self._shard.replay(record, producer)
         for change in decision.timers:
@@ -129,10 +132,11 @@ class ShardRuntime:
         end_offset = self._partition.log.end_offset
         if self._partition.is_committed(end_offset):
             self._conclude(decision)
-            return
+            return True
         task = asyncio.get_running_loop().create_task(self._conclude_later(decision, end_offset))
         self._commits.add(task)
         task.add_done_callback(self._commits.discard)
+        return True
 
     async def load(self) -> None:
         """Replays the whole log, giving way to clients in between."""

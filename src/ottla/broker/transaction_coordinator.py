@@ -151,8 +151,10 @@ class TransactionDuties:
             await asyncio.sleep(self._settings.transaction_abort_interval_ms / 1000)
             for running in self._coordinator:
                 shard = running.shard.transactions
-                while (decision := shard.abort_timed_out(self._clock.now_ms())) != NOTHING:
-                    running.runtime.carry_out(decision)
+                while running.runtime.is_ready:
+                    decision = shard.abort_timed_out(self._clock.now_ms())
+                    if decision == NOTHING or not running.runtime.carry_out(decision):
+                        break
                     await asyncio.sleep(0)
 
     async def _expire(self) -> None:
@@ -160,8 +162,10 @@ class TransactionDuties:
             await asyncio.sleep(self._settings.transaction_expiry_interval_ms / 1000)
             for running in self._coordinator:
                 shard = running.shard.transactions
-                while (decision := shard.expire_transactional_ids(self._clock.now_ms())) != NOTHING:
-                    running.runtime.carry_out(decision)
+                while running.runtime.is_ready:
+                    decision = shard.expire_transactional_ids(self._clock.now_ms())
+                    if decision == NOTHING or not running.runtime.carry_out(decision):
+                        break
                     await asyncio.sleep(0)
 
 

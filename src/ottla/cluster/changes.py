@@ -7,7 +7,7 @@ wishes may go into one draft and are then committed together. Pure: ids and rand
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -28,6 +28,7 @@ from ottla.errors import (
     InvalidReplicationFactor,
     InvalidRequest,
     InvalidTopic,
+    NotLeader,
     PolicyViolation,
     TopicExists,
     UnknownTopic,
@@ -167,6 +168,28 @@ def change_leader(
         draft.operations.append(Create(path, data))
     else:
         draft.operations.append(SetData(path, data, before.partition_epoch))
+    partitions = (*topic.partitions[:index], after, *topic.partitions[index + 1 :])
+    draft.put_topic(replace(topic, partitions=partitions))
+    return after
+
+
+def change_in_sync(
+    draft: Draft, name: str, index: int, *, led: PartitionImage, isr: Collection[BrokerId]
+) -> PartitionImage:
+    """Change the set in sync as the leader wishes, if it still leads as it did in `led`."""
+    topic = topic_of(draft, name)
+    if not 0 <= index < len(topic.partitions):
+        raise UnknownTopic(name, index)
+    before = topic.partitions[index]
+    if (before.leader, before.leader_epoch) != (led.leader, led.leader_epoch):
+        raise NotLeader(f"partition {index} of {name!r} has another leader by now")
+    members = tuple(broker for broker in before.replicas if broker in isr)
+    if not members or before.leader not in members:
+        raise InvalidRequest(f"the leader of partition {index} of {name!r} must stay in sync")
+    after = replace(before, isr=members, partition_epoch=before.partition_epoch + 1)
+    data = layout.encode(_state_node(after, draft.base.controller_epoch))
+    path = layout.partition_state_path(name, index)
+    draft.operations.append(SetData(path, data, before.partition_epoch))
     partitions = (*topic.partitions[:index], after, *topic.partitions[index + 1 :])
     draft.put_topic(replace(topic, partitions=partitions))
     return after

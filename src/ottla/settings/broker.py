@@ -229,6 +229,11 @@ class BrokerSettings:
         Setting("replica.high.watermark.checkpoint.interval.ms", Kind.LONG, at_least=1),
         "How often the high watermarks are written.",
     )
+    replica_lag_time_max_ms: int = declare(
+        30_000,
+        Setting("replica.lag.time.max.ms", Kind.LONG, at_least=1),
+        "A replica that has not had everything for so long is not in sync any more.",
+    )
     log_cleaner_enable: bool = declare(
         True, Setting("log.cleaner.enable", Kind.BOOLEAN), "Whether logs are compacted at all."
     )

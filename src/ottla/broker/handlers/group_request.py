@@ -6,15 +6,18 @@ The shard that keeps the group decides; this only finds it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from ottla.broker.group_coordinator import GroupCoordinator
 from ottla.broker.request import RequestContext
 from ottla.coordination.decision import Caller, Decision, Ticket
 from ottla.coordination.group.failures import refused
 from ottla.coordination.group.shard import GroupShard
-from ottla.errors import ErrorCode
+from ottla.errors import ErrorCode, RequestFailed
 from ottla.protocol.message import Message
+from ottla.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+_LOADING: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 Decide = Callable[[GroupShard, Any, Caller, Ticket, int], Decision]
 
@@ -32,7 +35,12 @@ class GroupRequestHandler:
         self._decide = decide
 
     async def handle(self, request: Any, context: RequestContext) -> Message:
-        running = self._coordinator.find(request.group_id)
+        try:
+            running = self._coordinator.find(request.group_id)
+        except RequestFailed as refusal:
+            if isinstance(request, HeartbeatRequest) and refusal.code is _LOADING:
+                return HeartbeatResponse()  # Its session begins anew when the group is loaded.
+            raise
         groups, caller, decide = running.shard.groups, caller_of(context), self._decide
         return await running.runtime.ask(
             lambda ticket, now_ms: decide(groups, request, caller, ticket, now_ms)
