@@ -83,8 +83,14 @@ def lag(
     else:
         print_table(COLUMNS, [row for each in found for row in _partition_rows(each)])
     for each in found:
-        behind = f"{counted(each.total, 'record')} behind in {counted(len(each.rows), 'partition')}"
-        note(f"{each.group.id} ({each.group.state}): {behind}")
+        note(f"{each.group.id} ({each.group.state}): {_sum_text(each)}")
+
+
+def _sum_text(lag_: GroupLag) -> str:
+    known = [row for row in lag_.rows if row.lag is not None]
+    text = f"{counted(lag_.total, 'record')} behind in {counted(len(known), 'partition')}"
+    unknown = len(lag_.rows) - len(known)
+    return f"{text}, not known in {unknown}" if unknown else text
 
 
 async def look(client: Client, question: Question) -> list[GroupLag]:

@@ -216,7 +216,7 @@ def _leave_alone(group: str, members: int, plan: list[PlannedOffset]) -> int:
         return ExitCode.FAILED
     if members:
         error = GroupHasMembers(group, members)
-        say_error(f"{error}, who would go on from where they are; nothing was set.", fix_for(error))
+        say_error(f"{error}, so that its offsets cannot be set.", fix_for(error))
         return ExitCode.FAILED
     note("Nothing was set. Leave out --dry-run to do it.")
     return ExitCode.OK

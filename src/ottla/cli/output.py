@@ -91,4 +91,4 @@ def _text(value: object) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return text.replace(",", "").lstrip("-").isdigit() or text == "-"
+    return text.replace(",", "").lstrip("+-").isdigit() or text == "-"
