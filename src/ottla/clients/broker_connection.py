@@ -142,7 +142,8 @@ class BrokerConnection:
             entry.api_key: VersionRange(entry.min_version, entry.max_version)
             for entry in answer.api_keys
         }
-        return BrokerVersions(str(self.address), ranges)
+        features = {each.name: each.max_version_level for each in answer.finalized_features}
+        return BrokerVersions(str(self.address), ranges, features=features)
 
     async def _api_versions(self, api: Api, version: int) -> ApiVersionsResponse:
         request = ApiVersionsRequest(

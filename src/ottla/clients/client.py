@@ -3,8 +3,9 @@
 Does not know what the calls mean; the other files of this package say that, one noun each.
 
 Invariants:
-1. There is at most one connection to a broker; whoever needs it while it is being opened waits
-   for the same one.
+1. There is at most one connection to a broker in each lane; whoever needs it while it is being
+   opened waits for the same one. A broker answers a connection's requests in order, so what waits
+   long (a fetch, joining a group) has a lane of its own.
 2. A call is sent again only by `retry`, within its policy's limits; every wait has a limit.
 """
 
@@ -37,6 +38,7 @@ ANY_BROKER: Final = BrokerId(-3)
 """As a destination: whichever broker answers."""
 METADATA_VERSION_MIN: Final = 1
 TOPIC_POLL_S: Final = 0.05
+MAIN_LANE: Final = "main"
 
 T = TypeVar("T")
 
@@ -58,8 +60,8 @@ class Client:
         self.options = options or ClientOptions()
         self._bootstrap = tuple(bootstrap)
         self._picture = ClusterPicture()
-        self._connections: dict[Address, BrokerConnection] = {}
-        self._locks: dict[Address, asyncio.Lock] = {}
+        self._connections: dict[tuple[Address, str], BrokerConnection] = {}
+        self._locks: dict[tuple[Address, str], asyncio.Lock] = {}
 
     async def __aenter__(self) -> Client:
         return self
@@ -96,11 +98,13 @@ class Client:
         self._picture = replace(picture, topics={**known, **picture.topics})
         return self._picture
 
-    async def topic(self, name: str, *, refresh: bool = False) -> TopicInfo:
+    async def topic(
+        self, name: str, *, refresh: bool = False, may_create: bool = False
+    ) -> TopicInfo:
         """The topic with its partitions; TopicNotFound if there is none."""
         known = self._picture.topics.get(name)
         if refresh or known is None or known.error:
-            known = (await self.refresh([name])).topics.get(name)
+            known = (await self.refresh([name], may_create=may_create)).topics.get(name)
         if known is None or known.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise TopicNotFound(name)
         if known.error:
@@ -153,9 +157,10 @@ class Client:
         at_least: int = 0,
         at_most: int = VERSION_MAX,
         timeout_s: float | None = None,
+        lane: str = MAIN_LANE,
     ) -> Response:
         """Sends one request once, and returns its answer."""
-        connection = await self.connection_to(to)
+        connection = await self.connection_to(to, lane=lane)
         return await connection.call(
             request, response_class, at_least=at_least, at_most=at_most, timeout_s=timeout_s
         )
@@ -173,7 +178,7 @@ class Client:
 
         return await retry(self.options.retries, attempt, before_again=look_again)
 
-    async def connection_to(self, to: BrokerId) -> BrokerConnection:
+    async def connection_to(self, to: BrokerId, *, lane: str = MAIN_LANE) -> BrokerConnection:
         """An open connection to the destination."""
         if to == ANY_BROKER:
             return await self._any_connection()
@@ -186,28 +191,32 @@ class Client:
         broker = self._picture.brokers.get(to)
         if broker is None:
             raise refusal(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {to}")
-        return await self._connection_at(broker.address)
+        return await self._connection_at(broker.address, lane)
 
     async def _any_connection(self) -> BrokerConnection:
-        for connection in self._connections.values():
-            if connection.is_open:
+        for (_, lane), connection in self._connections.items():
+            if connection.is_open and lane == MAIN_LANE:
                 return connection
         advertised = [broker.address for broker in self._picture.brokers.values()]
         tried: list[tuple[Address, OttlaError]] = []
         for address in dict.fromkeys((*advertised, *self._bootstrap)):
             try:
-                return await self._connection_at(address)
+                return await self._connection_at(address, MAIN_LANE)
             except ConnectionFailed as error:
                 tried.append((address, error))
         raise NoBrokerReachable(tried, was_reachable=bool(advertised))
 
-    async def _connection_at(self, address: Address) -> BrokerConnection:
-        lock = self._locks.setdefault(address, asyncio.Lock())
+    async def _connection_at(self, address: Address, lane: str) -> BrokerConnection:
+        place = (address, lane)
+        connection = self._connections.get(place)
+        if connection is not None and connection.is_open:
+            return connection
+        lock = self._locks.setdefault(place, asyncio.Lock())
         async with lock:
-            connection = self._connections.get(address)
+            connection = self._connections.get(place)
             if connection is None or not connection.is_open:
                 connection = await BrokerConnection.open(address, self.options.connection)
-                self._connections[address] = connection
+                self._connections[place] = connection
             return connection
 
 

@@ -13,11 +13,12 @@ OttlaError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Final
 
 from ottla.clients.address import Address
-from ottla.errors import ErrorCode, OttlaError, RequestFailed
+from ottla.errors import ConfigError, ErrorCode, OttlaError, ProtocolError, RequestFailed
 from ottla.model.ids import Offset, TopicPartition
 from ottla.net.client_connection import ConnectionFailed, NotABroker
 
@@ -98,6 +99,170 @@ class NoOpenTransaction(RequestFailed):
             f"no open transaction begins at offset {start_offset} of {partition}",
         )
 
+
+class WrongUse(OttlaError):
+    """The calls came in an order that makes no sense; the program must change."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class ClientClosed(WrongUse):
+    """The client was closed, or belongs to another process."""
+
+    def __init__(self, what: str, reason: str = "is closed") -> None:
+        super().__init__(f"the {what} {reason}")
+
+
+class SerializationFailed(OttlaError):
+    """A key or a value could not be turned into bytes, or back."""
+
+    code = ErrorCode.INVALID_RECORD
+
+    def __init__(self, what: str, cause: Exception) -> None:
+        self.cause = cause
+        super().__init__(f"{what}: {cause}")
+
+
+class BufferFull(OttlaError):
+    """Records are made faster than they can be sent, and there is no memory for more."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+    def __init__(self, buffer_bytes: int, waited_ms: int) -> None:
+        self.buffer_bytes = buffer_bytes
+        self.waited_ms = waited_ms
+        super().__init__(f"no room in {buffer_bytes} bytes of buffer memory after {waited_ms} ms")
+
+
+class DeliveryTimedOut(OttlaError):
+    """The record may or may not be in the log: no broker has said so in time."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+    def __init__(self, partition: TopicPartition, after_ms: int, last: OttlaError | None) -> None:
+        self.partition = partition
+        self.last_error = last
+        why = f"; the last attempt ended with: {last}" if last is not None else ""
+        super().__init__(f"{partition}: not acknowledged within {after_ms} ms{why}")
+
+
+class DeliveryNotKnown(OttlaError):
+    """The caller stopped waiting; the record is still on its way."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+    def __init__(self, waited_s: float) -> None:
+        super().__init__(f"not known after {waited_s:g} s; the record is still on its way")
+
+
+class Fenced(OttlaError):
+    """Another client with the same transactional id or group instance id has taken over."""
+
+    code = ErrorCode.PRODUCER_FENCED
+
+    def __init__(self, name: str, code: ErrorCode = ErrorCode.PRODUCER_FENCED) -> None:
+        self.code = code
+        super().__init__(f"another client has taken over the name {name!r}")
+
+
+class TransactionMustAbort(OttlaError):
+    """Something of the transaction was not written: abort it, then begin the next."""
+
+    code = ErrorCode.TRANSACTION_ABORTABLE
+
+    def __init__(self, cause: OttlaError) -> None:
+        self.cause = cause
+        super().__init__(f"the transaction cannot commit: {cause}")
+
+
+class CommitRefused(OttlaError):
+    """The group has rebalanced: its partitions belong to others, who read them again."""
+
+    def __init__(self, group_id: str, code: ErrorCode) -> None:
+        self.code = code
+        super().__init__(f"group {group_id!r} refuses the offsets: {code.sentence}")
+
+
+class NoCommittedOffset(OttlaError):
+    """There is no position to begin from, and the reset policy is `none`."""
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+    def __init__(self, partitions: Sequence[TopicPartition]) -> None:
+        self.partitions = tuple(partitions)
+        names = ", ".join(str(partition) for partition in partitions)
+        super().__init__(f"no valid position for {names}, and auto.offset.reset is none")
+
+
+class LogTruncated(OttlaError):
+    """What was read is not in the log any more: another leader has a different history."""
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+    def __init__(self, diverged: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        self.diverged = dict(diverged)
+        """By partition: the position, and the offset from which the histories differ."""
+        texts = [f"{where} at {had} ends at {end}" for where, (had, end) in diverged.items()]
+        super().__init__(f"the log was truncated: {', '.join(texts)}")
+
+
+class Fault(Enum):
+    """Who must do something about an error."""
+
+    CALLER = "caller"
+    """The program that uses the client, or its settings."""
+    CLUSTER = "cluster"
+    """The brokers."""
+    NETWORK = "network"
+    """What is between."""
+
+
+def fault_of(error: BaseException) -> Fault:
+    """Whose fault an error is."""
+    if isinstance(error, ConnectionFailed) and not isinstance(error, NotABroker):
+        return Fault.NETWORK
+    if isinstance(error, NoBrokerReachable):
+        return Fault.NETWORK
+    if isinstance(error, ConfigError | WrongUse | SerializationFailed | NotABroker | BufferFull):
+        return Fault.CALLER
+    if isinstance(error, DeliveryTimedOut) and error.last_error is not None:
+        return fault_of(error.last_error)
+    if isinstance(error, TransactionMustAbort):
+        return fault_of(error.cause)
+    if isinstance(error, ProtocolError) or not isinstance(error, OttlaError):
+        return Fault.CLUSTER if isinstance(error, ProtocolError) else Fault.CALLER
+    return Fault.CALLER if error.code in _CALLERS else Fault.CLUSTER
+
+
+_CALLERS: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.INVALID_PARTITIONS,
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.INVALID_SESSION_TIMEOUT,
+        ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.NON_EMPTY_GROUP,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+)
 
 _CODES: Final = {code.value: code for code in ErrorCode}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.clients.failures import BrokerTooOld
@@ -18,6 +18,8 @@ class BrokerVersions:
     ranges: Mapping[int, VersionRange]
     is_assumed: bool = False
     """The broker is too old to say what it offers."""
+    features: Mapping[str, int] = field(default_factory=dict)
+    """The levels the cluster has agreed on, such as transaction.version."""
 
     def choose(self, api_key: int, api_name: str, ours: VersionRange) -> int:
         """The version to use, or BrokerTooOld."""

@@ -1,0 +1,5 @@
+"""The clients for asyncio: the same core as `ottla.Producer` and its like, without a thread."""
+
+from ottla.clients.producer.aio import Producer
+
+__all__ = ["Producer"]

@@ -1,0 +1,1 @@
+"""The same clients for threads and scripts: thin faces over one loop thread."""

@@ -1,0 +1,204 @@
+"""The producer for threads and scripts. Any number of threads may share one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from ottla.clients.blocking.loop_thread import LoopThread, close_at_exit
+from ottla.clients.consumer.group_place import GroupPlace, OffsetAndMetadata
+from ottla.clients.failures import ClientClosed, Fenced, WrongUse
+from ottla.clients.metadata import TopicInfo
+from ottla.clients.producer.accumulator import Slot
+from ottla.clients.producer.batch import Callback
+from ottla.clients.producer.core import (
+    HeadersInput,
+    ProducerCore,
+    ProducerPlan,
+    plan_producer,
+    with_bootstrap,
+)
+from ottla.clients.producer.delivery import Delivery
+from ottla.clients.producer.interceptors import OutgoingRecord, ProducerInterceptor
+from ottla.clients.producer.metrics import ProducerMetrics
+from ottla.clients.producer.routing import Partitioner
+from ottla.clients.producer.transaction import Transaction
+from ottla.clients.serializers import Choice
+from ottla.clients.settings_source import Config
+from ottla.model.ids import TopicPartition
+
+
+class Producer:
+    """Writes records. `with Producer("host:9092") as producer: producer.send("topic", b"value")`.
+
+    Settings are keywords (`linger_ms=20`), or Kafka's own names in `config`: a mapping or the path
+    of a properties file.
+    """
+
+    __slots__ = ("__weakref__", "_core", "_loop", "_plan")
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        *,
+        config: Config = None,
+        key_serializer: Choice = None,
+        value_serializer: Choice = None,
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[ProducerInterceptor] = (),
+        **settings: object,
+    ) -> None:
+        self._plan = plan_producer(
+            config,
+            with_bootstrap(settings, bootstrap_servers),
+            serializers=(key_serializer, value_serializer),
+            partitioner=partitioner,
+            interceptors=interceptors,
+        )
+        self._loop = LoopThread("producer")
+        try:
+            self._core = self._loop.run(_open(self._plan, self._loop))
+        except BaseException:
+            self._loop.stop()
+            raise
+        close_at_exit(self)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Sends what waits, for `timeout_s` at most, and disconnects. Once is enough."""
+        if self._loop.is_foreign:
+            return
+        try:
+            self._loop.run(self._core.close(timeout_s))
+        except ClientClosed:
+            return
+        self._loop.stop()
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(None if error is None else 5.0)
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        headers: HeadersInput = (),
+        timestamp_ms: int | None = None,
+        on_delivery: Callback | None = None,
+    ) -> Delivery:
+        """Puts a record into its batch and returns; ask the delivery for the broker's word.
+
+        Waits only for memory, or for a topic that is not known yet. `on_delivery` is called in
+        the producer's own thread, and should be quick.
+        """
+        core = self._core
+        if core.is_plain and partition is None and not headers:
+            slot = core.append_plain(topic, key, value, timestamp_ms, on_delivery)
+            if slot is not None:
+                return Delivery(slot[0], slot[1])
+        if self._loop.is_foreign:
+            raise ClientClosed("producer", "belongs to the process that forked this one")
+        core.check_may_send()
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        record = OutgoingRecord(topic, value, key, partition, tuple(pairs), timestamp_ms)
+        slot = self._send_with_care(record, on_delivery)
+        return Delivery(slot[0], slot[1])
+
+    def _send_with_care(self, record: OutgoingRecord, callback: Callback | None) -> Slot:
+        core = self._core
+        record, callback = core.prepare(record, callback)
+        route = core.accumulator.routes.get(record.topic)
+        if route is None or (record.partition or 0) >= len(route.queues):
+            route = self._loop.run(core.route(record.topic, record.partition))
+        deadline = time.monotonic() + self._plan.settings.max_block_ms / 1000
+        while (slot := core.append(route, record, callback)) is None:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise core.buffer_full()
+            core.accumulator.wait_memory(left_s)
+            core.check_may_send()
+        return slot
+
+    def flush(self) -> None:
+        """Returns when everything sent so far has the broker's word."""
+        self._loop.run(self._core.flush())
+
+    def partitions_for(self, topic: str) -> TopicInfo:
+        """The topic with its partitions and their leaders."""
+        return self._loop.run(self._core.topic(topic))
+
+    def metrics(self) -> ProducerMetrics:
+        """What was done so far, in numbers."""
+        return self._core.metrics()
+
+    # --- transactions
+
+    @contextmanager
+    def transaction(self) -> Iterator[Producer]:
+        """`with producer.transaction():` commits at the end, or aborts on an exception."""
+        self.begin_transaction()
+        try:
+            yield self
+        except Fenced:
+            raise
+        except BaseException:
+            self.abort_transaction()
+            raise
+        try:
+            self.commit_transaction()
+        except Fenced:
+            raise
+        except BaseException:
+            self.abort_transaction()
+            raise
+
+    def begin_transaction(self) -> None:
+        """Begins a transaction."""
+        self._transaction().begin()
+
+    def commit_transaction(self) -> None:
+        """Makes the transaction's records and offsets visible together."""
+        self._loop.run(self._core.commit())
+
+    def abort_transaction(self) -> None:
+        """Makes the transaction as if it had never been."""
+        self._loop.run(self._core.abort())
+
+    def send_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupPlace | str
+    ) -> None:
+        """Commits a consumer's offsets with the transaction; `group` is `consumer.place`."""
+        place = GroupPlace(group) if isinstance(group, str) else group
+        full = {
+            where: OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+            for where, offset in offsets.items()
+        }
+        self._loop.run(self._transaction().send_offsets(full, place))
+
+    def _transaction(self) -> Transaction:
+        transaction = self._core.transaction
+        if transaction is None:
+            raise WrongUse("transactions need a transactional_id")
+        return transaction
+
+
+async def _open(plan: ProducerPlan, loop: LoopThread) -> ProducerCore:
+    core = ProducerCore(plan, loop.call_soon)
+    try:
+        await core.start()
+    except BaseException:
+        await core.close(0.0)
+        raise
+    return core

@@ -1,0 +1,1 @@
+"""Reading records: alone or in a group, with positions, prefetch and commits."""

@@ -1,0 +1,1 @@
+"""Writing records: interceptors, serializers, partitioner, accumulator, sender."""

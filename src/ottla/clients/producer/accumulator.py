@@ -1,0 +1,232 @@
+"""Where records wait for their batch to be full or old enough, within a limit of memory.
+
+Records come from any thread; the sender takes batches away on the loop. The lock is held for the
+length of an append or a handful of list operations, and never while anything waits.
+
+Invariants:
+1. `used_bytes` is the sum of what unfinished batches have reserved, and at most `buffer_memory`,
+   save for one record larger than all of it.
+2. A batch is in `unfinished` from its first record to its end.
+3. The sender is woken when a batch begins and when one is closed: never once a record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from ottla.clients.producer.batch import RECORD_OVERHEAD_BYTES, Callback, ProducerBatch
+from ottla.clients.producer.routing import PartitionQueue, Route
+from ottla.clients.producer.settings import ProducerSettings
+from ottla.errors import RecordTooLarge
+from ottla.records.batch import HEADER_BYTES
+from ottla.records.record import Headers
+
+RESERVE_BYTES: Final = 16 * 1024
+"""Memory is taken from the limit in such steps as a batch grows."""
+OBJECT_BYTES: Final = 64
+"""What a waiting record takes besides its bytes, about."""
+
+Slot = tuple[ProducerBatch, int]
+"""A batch, and the index of the record in it."""
+
+
+class Accumulator:
+    """The batches of all partitions that are not sent yet."""
+
+    __slots__ = (
+        "_batch_bytes",
+        "_limit_bytes",
+        "_linger_s",
+        "_memory",
+        "_memory_waiters",
+        "_record_bytes_max",
+        "_wake",
+        "is_woken",
+        "lingering",
+        "lock",
+        "ready",
+        "routes",
+        "unfinished",
+        "used_bytes",
+    )
+
+    def __init__(self, settings: ProducerSettings, wake: Callable[[], None]) -> None:
+        self._batch_bytes = max(settings.batch_size, HEADER_BYTES + 1)
+        self._limit_bytes = settings.buffer_memory
+        self._record_bytes_max = settings.max_request_size
+        self._linger_s = settings.linger_ms / 1000
+        self._wake = wake
+        self.lock = threading.Lock()
+        self._memory = threading.Condition(self.lock)
+        self._memory_waiters: list[asyncio.Future[None]] = []
+        self.routes: dict[str, Route] = {}
+        self.lingering: deque[tuple[ProducerBatch, PartitionQueue]] = deque()
+        """Open batches by age."""
+        self.ready: dict[PartitionQueue, Route] = {}
+        """Partitions with something to send, in the order in which they got it."""
+        self.unfinished: set[ProducerBatch] = set()
+        self.used_bytes = 0
+        self.is_woken = False
+
+    # --- from any thread
+
+    def append(
+        self,
+        route: Route,
+        queue: PartitionQueue | None,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        headers: Headers = (),
+        callback: Callback | None = None,
+    ) -> Slot | None:
+        """Adds a record; without a queue to the partition whose turn it is. None: no memory."""
+        size = RECORD_OVERHEAD_BYTES
+        if value is not None:
+            size += len(value)
+        if key is not None:
+            size += len(key)
+        if headers:
+            size += sum(len(name) + len(text or b"") + 4 for name, text in headers)
+        with self.lock:
+            target = route.queues[route.sticky] if queue is None else queue
+            batch = target.open
+            if batch is None or batch.size + size > batch.room:
+                batch = self._make_room(route, target, size, moves_on=queue is None)
+                if batch is None:
+                    return None
+            index = len(batch.values)
+            batch.timestamps.append(timestamp_ms)
+            batch.keys.append(key)
+            batch.values.append(value)
+            batch.size += size
+            if headers:
+                batch.headers[index] = headers
+            if callback is not None:
+                batch.callbacks.append((index, callback))
+        return batch, index
+
+    def _make_room(
+        self, route: Route, queue: PartitionQueue, size: int, *, moves_on: bool
+    ) -> ProducerBatch | None:
+        """A batch with room for `size` bytes: the open one grown, or a new one."""
+        batch = queue.open
+        if batch is not None:
+            if batch.size + size <= self._batch_bytes:
+                return batch if self._reserve(batch, size) else None
+            self._close(queue, route)
+            if moves_on:
+                queue = route.choose_sticky()
+                if queue.open is not None:
+                    return self._make_room(route, queue, size, moves_on=False)
+        if size > self._record_bytes_max:
+            raise RecordTooLarge(size, self._record_bytes_max)
+        batch = ProducerBatch(route.topic, queue.partition, time.monotonic())
+        if not self._reserve(batch, size):
+            self.wake()
+            return None
+        queue.open = batch
+        self.unfinished.add(batch)
+        self.lingering.append((batch, queue))
+        if self._linger_s == 0:
+            self.ready[queue] = route
+        self.wake()
+        return batch
+
+    def _reserve(self, batch: ProducerBatch, size: int) -> bool:
+        wanted = batch.size + size + OBJECT_BYTES * len(batch.values)
+        step = max(RESERVE_BYTES, wanted - batch.reserved)
+        used = self.used_bytes
+        if used + step > self._limit_bytes and used > 0:
+            return False
+        self.used_bytes = used + step
+        batch.reserved += step
+        batch.room = min(batch.size + max(step, size), max(self._batch_bytes, batch.size + size))
+        return True
+
+    def wake(self) -> None:
+        """Lets the sender look, once for however many reasons."""
+        if not self.is_woken:
+            self.is_woken = True
+            self._wake()
+
+    def wait_memory(self, timeout_s: float) -> None:
+        """Blocks this thread until some batch gives its memory back, or for so long."""
+        with self._memory:
+            self._memory.wait(timeout_s)
+
+    # --- on the loop
+
+    async def wait_memory_async(self, timeout_s: float) -> None:
+        """The same for a task."""
+        future = asyncio.get_running_loop().create_future()
+        self._memory_waiters.append(future)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await future
+        except TimeoutError:
+            pass
+
+    def _close(self, queue: PartitionQueue, route: Route) -> None:
+        batch = queue.open
+        if batch is None:
+            return
+        batch.is_closed = True
+        batch.record_count = len(batch.values)
+        queue.open = None
+        queue.pending.append(batch)
+        self.ready[queue] = route
+
+    def close_aged(self, now: float, *, is_flushing: bool) -> float | None:
+        """Closes batches that have waited long enough; returns when the next one will have."""
+        lingering = self.lingering
+        with self.lock:
+            while lingering:
+                batch, queue = lingering[0]
+                due = batch.created + self._linger_s
+                if not batch.is_closed:
+                    if not is_flushing and due > now:
+                        return due
+                    self._close(queue, self.routes[batch.topic])
+                lingering.popleft()
+        return None
+
+    def enqueue(self, route: Route, batch: ProducerBatch) -> bool:
+        """Puts a ready-made batch in line behind all records of its partition so far."""
+        assert batch.data is not None
+        with self.lock:
+            size = len(batch.data)
+            if self.used_bytes + size > self._limit_bytes and self.used_bytes > 0:
+                return False
+            self.used_bytes += size
+            batch.reserved = size
+            batch.is_closed = True
+            queue = route.queues[batch.partition]
+            self._close(queue, route)
+            queue.pending.append(batch)
+            self.unfinished.add(batch)
+            self.ready[queue] = route
+        return True
+
+    def take(self, queue: PartitionQueue) -> ProducerBatch | None:
+        """The partition's next closed batch."""
+        with self.lock:
+            return queue.pending.popleft() if queue.pending else None
+
+    def release(self, batch: ProducerBatch) -> None:
+        """The batch is done: its memory is free for others."""
+        with self._memory:
+            self.unfinished.discard(batch)
+            self.used_bytes -= batch.reserved
+            batch.reserved = 0
+            self._memory.notify_all()
+        waiters, self._memory_waiters = self._memory_waiters, []
+        for future in waiters:
+            if not future.done():
+                future.set_result(None)

@@ -1,0 +1,214 @@
+"""Records of one partition that travel together, from the first append to the broker's answer.
+
+Life: open (takes records) → closed → encoded and stamped, on its way, perhaps repeatedly → done.
+
+Invariants:
+1. Only whoever holds the accumulator's lock appends or closes; all else happens on the loop.
+2. `is_done` is set after the outcome, and waiters look at it after they have registered: nobody
+   waits for a batch that is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import threading
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from crc32c import crc32c
+
+from ottla.clients.producer.encoding import encode_payload
+from ottla.errors import OttlaError
+from ottla.records.batch import (
+    ATTRIBUTES_POSITION,
+    CRC_POSITION,
+    HEADER_BYTES,
+    PRODUCER_ID_POSITION,
+    TRANSACTIONAL_BIT,
+)
+from ottla.records.builder import NO_PRODUCER, BatchHeader, ProducerStamp, encode_batch
+from ottla.records.compression import Compression
+from ottla.records.record import Headers
+
+UNKNOWN_OFFSET: Final = -1
+RECORD_OVERHEAD_BYTES: Final = 12
+"""Lengths, deltas and counts of a record on the wire, about."""
+_STAMP: Final = struct.Struct(">qhi")
+
+
+class RecordMetadata(msgspec.Struct, frozen=True, gc=False):
+    """Where a record was written; the offset is -1 where no broker says."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+Callback = Callable[[RecordMetadata | None, OttlaError | None], object]
+"""Told once what became of a record: where it is, or why it is not."""
+
+
+class ProducerBatch:
+    """One batch on its way to one partition."""
+
+    __slots__ = (
+        "append_time_ms",
+        "attempts",
+        "base_offset",
+        "base_sequence",
+        "callbacks",
+        "children",
+        "created",
+        "data",
+        "error",
+        "event_waiters",
+        "future_waiters",
+        "headers",
+        "is_closed",
+        "is_done",
+        "is_in_doubt",
+        "keys",
+        "order",
+        "order_step",
+        "parent",
+        "partition",
+        "record_count",
+        "reserved",
+        "room",
+        "size",
+        "stamp",
+        "timestamps",
+        "topic",
+        "values",
+    )
+
+    def __init__(self, topic: str, partition: int, created: float) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.created = created
+        self.timestamps: list[int] = []
+        self.keys: list[bytes | None] = []
+        self.values: list[bytes | None] = []
+        self.headers: dict[int, Headers] = {}
+        self.callbacks: list[tuple[int, Callback]] = []
+        self.size = HEADER_BYTES
+        self.room = 0
+        """How large it may grow before the accumulator must be asked again."""
+        self.reserved = 0
+        self.record_count = 0
+        self.is_closed = False
+        self.data: bytearray | None = None
+        self.stamp = NO_PRODUCER
+        self.base_sequence = -1
+        self.order = 0.0
+        """Its place among the batches of its partition, once it is sent."""
+        self.order_step = 1.0
+        self.parent: ProducerBatch | None = None
+        self.attempts = 0
+        self.is_in_doubt = False
+        """Some attempt ended without a word from the broker: it may be in the log."""
+        self.is_done = False
+        self.error: OttlaError | None = None
+        self.base_offset = UNKNOWN_OFFSET
+        self.append_time_ms = -1
+        self.children: list[tuple[int, ProducerBatch]] = []
+        """Where it was too large for the broker: its parts, by the index of their first record."""
+        self.event_waiters: list[threading.Event] = []
+        self.future_waiters: list[asyncio.Future[None]] = []
+
+    # --- on its way
+
+    def encode(self, compression: Compression, level: int | None) -> None:
+        """Makes the bytes; the columns are let go, save the timestamps that metadata tells."""
+        if self.data is not None:
+            return
+        timestamps = self.timestamps
+        header = BatchHeader(
+            record_count=len(timestamps),
+            last_offset_delta=len(timestamps) - 1,
+            base_timestamp=timestamps[0],
+            max_timestamp=max(timestamps),
+        )
+        payload = encode_payload(timestamps, self.keys, self.values, self.headers)
+        self.data = encode_batch(header, payload, compression, level)
+        self.keys, self.values, self.headers = [], [], {}
+
+    def stamp_with(self, stamp: ProducerStamp) -> None:
+        """Writes who sends it and its sequence into the bytes."""
+        assert self.data is not None
+        self.stamp = stamp
+        data = self.data
+        if stamp.is_transactional:
+            data[ATTRIBUTES_POSITION + 1] |= TRANSACTIONAL_BIT
+        _STAMP.pack_into(
+            data,
+            PRODUCER_ID_POSITION,
+            stamp.producer_id,
+            stamp.producer_epoch,
+            stamp.base_sequence,
+        )
+        checksum = crc32c(memoryview(data)[ATTRIBUTES_POSITION:])
+        data[CRC_POSITION:ATTRIBUTES_POSITION] = checksum.to_bytes(4, "big")
+
+    # --- its end
+
+    def succeed(self, base_offset: int, append_time_ms: int = -1) -> None:
+        """The broker has it."""
+        self.base_offset = base_offset
+        self.append_time_ms = append_time_ms
+        self._finish()
+
+    def fail(self, error: OttlaError) -> None:
+        """It is given up."""
+        self.error = error
+        self._finish()
+
+    def _finish(self) -> None:
+        self.data = None
+        self.is_done = True
+        for event in self.event_waiters:
+            event.set()
+        for future in self.future_waiters:
+            if not future.done():
+                future.set_result(None)
+        for index, callback in self.callbacks:
+            if self.error is not None:
+                callback(None, self.error)
+            else:
+                callback(self.metadata(index), None)
+        self.callbacks = []
+
+    def metadata(self, index: int) -> RecordMetadata:
+        """Where its record number `index` is; raises why it is nowhere."""
+        for start, child in reversed(self.children):
+            if index >= start:
+                return child.metadata(index - start)
+        if self.error is not None:
+            raise self.error
+        offset = self.base_offset
+        return RecordMetadata(
+            self.topic,
+            self.partition,
+            offset + index if offset >= 0 else UNKNOWN_OFFSET,
+            self.append_time_ms if self.append_time_ms >= 0 else self.timestamps[index],
+        )
+
+    # --- waiting for it
+
+    def wait(self, timeout_s: float | None) -> bool:
+        """Blocks this thread until it is done; False if that takes too long."""
+        if self.is_done:
+            return True
+        event = threading.Event()
+        self.event_waiters.append(event)
+        return self.is_done or event.wait(timeout_s)
+
+    async def wait_done(self) -> None:
+        """Waits on the loop until it is done."""
+        if not self.is_done:
+            future = asyncio.get_running_loop().create_future()
+            self.future_waiters.append(future)
+            await future

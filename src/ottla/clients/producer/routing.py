@@ -1,0 +1,121 @@
+"""Which partition a record goes to, for one topic.
+
+By its key exactly as Java's clients place it; without a key one partition at a time until its batch
+is full, so that batches are large; or as a partitioner of the user's says.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from typing import Final, Protocol
+
+from ottla.clients.metadata import TopicInfo
+from ottla.clients.partitioner import murmur2
+from ottla.clients.producer.batch import ProducerBatch
+from ottla.model.ids import BrokerId, TopicId, TopicPartition
+from ottla.records.builder import NO_PRODUCER, ProducerStamp
+
+KEYS_REMEMBERED_MAX: Final = 65_536
+_POSITIVE: Final = 0x7FFFFFFF
+
+
+class Partitioner(Protocol):
+    """Chooses a partition; `key` and `value` are serialized already."""
+
+    def __call__(
+        self, topic: str, key: bytes | None, value: bytes | None, partition_count: int, /
+    ) -> int: ...
+
+
+class PartitionQueue:
+    """What waits for one partition and what is on its way to it, in order.
+
+    Invariant: batches that were sent and not acknowledged, wherever they are, come before those
+    that were not sent, in the order of their sequences.
+    """
+
+    __slots__ = (
+        "failures",
+        "has_gap",
+        "in_flight",
+        "is_in_doubt",
+        "last_error",
+        "next_sequence",
+        "not_before",
+        "open",
+        "partition",
+        "pending",
+        "producer",
+        "retrying",
+        "where",
+    )
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.where = TopicPartition(topic, partition)
+        self.partition = partition
+        self.open: ProducerBatch | None = None
+        self.pending: deque[ProducerBatch] = deque()
+        self.in_flight: list[ProducerBatch] = []
+        self.retrying: list[ProducerBatch] = []
+        self.not_before = 0.0
+        self.failures = 0
+        self.last_error: Exception | None = None
+        self.producer: ProducerStamp = NO_PRODUCER
+        """Under which id and epoch it is written; the epoch is this partition's own."""
+        self.next_sequence = 0
+        self.has_gap = False
+        """A sequence was used for records that are surely not written: a new epoch is due."""
+        self.is_in_doubt = False
+        """Records were given up that may be written or not: the next answer will tell."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.pending or self.in_flight or self.retrying or self.open)
+
+
+class Route:
+    """The partitions of one topic, and where the next record without a key goes."""
+
+    __slots__ = ("_hashes", "available", "id", "leaders", "queues", "sticky", "topic")
+
+    def __init__(self, topic: TopicInfo) -> None:
+        self.topic = topic.name
+        self.queues: list[PartitionQueue] = []
+        self._hashes: dict[bytes, int] = {}
+        self.sticky = 0
+        self.update(topic)
+        self.choose_sticky()
+
+    def update(self, topic: TopicInfo) -> None:
+        """Takes over what is newly known; partitions are only ever added."""
+        self.id: TopicId = topic.id
+        for partition in range(len(self.queues), len(topic.partitions)):
+            self.queues.append(PartitionQueue(self.topic, partition))
+        self.leaders: list[BrokerId] = [info.leader for info in topic.partitions]
+        self.leaders += [BrokerId(-1)] * (len(self.queues) - len(self.leaders))
+        led = [number for number, leader in enumerate(self.leaders) if leader >= 0]
+        self.available = led or list(range(len(self.queues)))
+
+    def for_key(self, key: bytes) -> PartitionQueue:
+        """The partition where every client puts this key."""
+        number = self._hashes.get(key)
+        if number is None:
+            number = murmur2(key) & _POSITIVE
+            if len(self._hashes) >= KEYS_REMEMBERED_MAX:
+                self._hashes.clear()
+            self._hashes[key] = number
+        queues = self.queues
+        return queues[number % len(queues)]
+
+    def choose_sticky(self) -> PartitionQueue:
+        """Another partition, among those with a leader, for the next records without a key."""
+        available = self.available
+        if len(available) > 1:
+            chosen = random.choice(available)
+            while chosen == self.sticky:
+                chosen = random.choice(available)
+            self.sticky = chosen
+        elif available:
+            self.sticky = available[0]
+        return self.queues[self.sticky]

@@ -1,0 +1,30 @@
+"""Cutting a batch in two, when a broker finds it too large."""
+
+from __future__ import annotations
+
+from ottla.clients.producer.batch import ProducerBatch
+from ottla.records.batch import RecordBatch
+
+
+def halves(batch: ProducerBatch) -> tuple[ProducerBatch, ProducerBatch]:
+    """Two batches with the records of one, closed and not encoded, each knowing its parent."""
+    assert batch.data is not None
+    records = list(RecordBatch(memoryview(batch.data)).records())
+    middle = len(records) // 2
+    parts = []
+    for start, end in ((0, middle), (middle, len(records))):
+        part = ProducerBatch(batch.topic, batch.partition, batch.created)
+        part.order = batch.order + start / len(records) * batch.order_step
+        part.order_step = batch.order_step / 2
+        part.parent = batch
+        part.is_closed = True
+        for index, record in enumerate(records[start:end]):
+            part.timestamps.append(record.timestamp)
+            part.keys.append(record.key)
+            part.values.append(record.value)
+            if record.headers:
+                part.headers[index] = record.headers
+        part.record_count = end - start
+        part.callbacks = [(i - start, call) for i, call in batch.callbacks if start <= i < end]
+        parts.append(part)
+    return parts[0], parts[1]
