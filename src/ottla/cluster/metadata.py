@@ -36,6 +36,8 @@ class ClusterMetadata:
     def __init__(self, store: MetadataStore, image: ClusterImage) -> None:
         self.store = store
         self.image = image
+        self.observers: list[Callable[[ClusterImage], None]] = []
+        """Told of each new picture, once it is the one in force."""
         self._turn = asyncio.Lock()
         self._controller_epoch_version: int | None = None
 
@@ -56,8 +58,13 @@ class ClusterMetadata:
 
     async def reload(self) -> ClusterImage:
         """Read the whole tree again, for when somebody else has changed it."""
-        self.image = image_from(await self.store.read_all(ROOT))
+        self._publish(image_from(await self.store.read_all(ROOT)))
         return self.image
+
+    def _publish(self, image: ClusterImage) -> None:
+        self.image = image
+        for observer in self.observers:
+            observer(image)
 
     async def register(self, broker_id: BrokerId, broker: layout.BrokerNode) -> BrokerImage:
         """Make this broker known for as long as the session lives."""
@@ -69,7 +76,7 @@ class ClusterMetadata:
                 raise StoreFailed(f"the registration at {path} was lost as soon as it was made")
             registered = BrokerImage(broker_id, broker.endpoints, broker.rack, node.czxid)
             brokers = {**self.image.brokers, broker_id: registered}
-            self.image = replace(self.image, brokers=brokers)
+            self._publish(replace(self.image, brokers=brokers))
         return registered
 
     async def become_controller(self, broker_id: BrokerId, now_ms: int) -> int:
@@ -100,7 +107,7 @@ class ClusterMetadata:
             ]
         )
         self._controller_epoch_version = done[1].version
-        self.image = replace(self.image, controller_id=broker_id, controller_epoch=epoch)
+        self._publish(replace(self.image, controller_id=broker_id, controller_epoch=epoch))
         return epoch
 
     async def _change(self, decide: Callable[[Draft], T]) -> T:
