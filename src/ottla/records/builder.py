@@ -1,6 +1,6 @@
 """Makes version 2 batches: from records, or from a header's fields and a payload.
 
-`encode_batch` is the one place that lays out a header. What is built is a bytearray, because the
+`seal` is the one place that lays out a header. What is built is a bytearray, because the
 log stamps offset and leader epoch into it in place.
 """
 
@@ -25,6 +25,7 @@ from ottla.records.batch import (
     RecordBatch,
 )
 from ottla.records.compression import COMPRESSION_BITS, Compression, compress
+from ottla.records.lz4_header import Data
 from ottla.records.record import Headers, Record, encode_record, with_length
 
 
@@ -76,13 +77,20 @@ def header_of(batch: RecordBatch) -> BatchHeader:
 
 def encode_batch(
     header: BatchHeader,
-    payload: bytes,
+    payload: Data,
     compression: Compression = Compression.NONE,
     level: int | None = None,
 ) -> bytearray:
     """A whole batch around the records in `payload`, which it compresses."""
     stored = compress(compression, payload, level)
     batch = bytearray(HEADER_BYTES + len(stored))
+    batch[HEADER_BYTES:] = stored
+    seal(batch, header, compression)
+    return batch
+
+
+def seal(batch: bytearray, header: BatchHeader, compression: Compression) -> None:
+    """Write the header of a batch whose payload, so compressed, stands where it belongs."""
     HEADER.pack_into(
         batch,
         0,
@@ -100,10 +108,8 @@ def encode_batch(
         header.base_sequence,
         header.record_count,
     )
-    batch[HEADER_BYTES:] = stored
     checksum = crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
     batch[CRC_POSITION:ATTRIBUTES_POSITION] = checksum.to_bytes(4, "big")
-    return batch
 
 
 class BatchBuilder:

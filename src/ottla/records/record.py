@@ -329,7 +329,7 @@ def encode_record(
             key or b"",
             value_bytes,
             value or b"",
-            _encode_headers(headers) if headers else _NO_HEADERS,
+            encode_headers(headers) if headers else _NO_HEADERS,
         )
     )
 
@@ -340,7 +340,8 @@ def with_length(record: bytes) -> bytes:
     return (_SMALL_VARINTS[size] if size < _SMALL_COUNT else varint(size)) + record
 
 
-def _encode_headers(headers: Iterable[tuple[str, bytes | None]]) -> bytes:
+def encode_headers(headers: Iterable[tuple[str, bytes | None]]) -> bytes:
+    """How many, and each key and value: the end of a record."""
     parts = [b""]
     count = 0
     for key, value in headers:

@@ -1,0 +1,437 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, infer_types=True
+"""Records from rows and columns: the loops that run once for every record written.
+
+Compiled, a payload is measured and then written. Uncompiled, record.py encodes, because Python
+joins small pieces faster than it writes bytes one by one; the payload is the same. What must stay
+true: compiled, nothing checks an index, so nothing is written that was not measured before.
+
+Does not know about batch headers, compression or Arrow. Columns are memoryviews that come in from
+outside: of format "i" for int32, "q" for int64, "B" for bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from ottla.errors import InvalidRecord, RecordTooLarge
+from ottla.records.record import Headers, encode_headers, encode_record, with_length
+
+try:
+    import cython
+except ImportError:
+    from ottla.records.accelerated import cython_absent as cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import (
+        PyByteArray_AS_STRING,
+        PyByteArray_FromStringAndSize,
+    )
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING
+    from cython.cimports.cpython.memoryview import PyMemoryView_GET_BUFFER
+    from cython.cimports.libc.string import memcpy, memset
+
+Row: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
+"""What is encoded: timestamp, key, value, headers."""
+
+IS_COMPILED: bool = cython.compiled
+
+_PAYLOAD_BYTES_MAX = cython.declare(cython.Py_ssize_t, 2**31 - 1)
+"""A batch counts its bytes in 32 bits."""
+_NO_HEADERS = b"\0"
+
+# --- one record -----------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _number_bytes(number: cython.ulonglong) -> cython.Py_ssize_t:
+    """How many bytes _put will take."""
+    size: cython.Py_ssize_t = 1
+    while number > 0x7F:
+        number >>= 7
+        size += 1
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put(
+    target: cython.p_uchar, position: cython.Py_ssize_t, number: cython.ulonglong
+) -> cython.Py_ssize_t:
+    """Write an unsigned number where there is room for it, and return where it ends."""
+    while number > 0x7F:
+        target[position] = number & 0x7F | 0x80
+        number >>= 7
+        position += 1
+    target[position] = number
+    return position + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_nullable(
+    target: cython.p_uchar,
+    position: cython.Py_ssize_t,
+    source: cython.p_const_uchar,
+    size: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Write a length and that many bytes; -1 stands for null."""
+    if size < 0:
+        target[position] = 1
+        return position + 1
+    position = _put(target, position, size << 1)
+    memcpy(target + position, source, size)
+    return position + size
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _delta(number: cython.ulonglong, base: cython.ulonglong) -> cython.ulonglong:
+    """The difference of two numbers of 64 bits as it is stored."""
+    difference: cython.ulonglong = number - base
+    return (difference << 1) ^ (0 - (difference >> 63))
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _body_bytes(
+    timestamp: cython.ulonglong,
+    row: cython.Py_ssize_t,
+    key: cython.Py_ssize_t,
+    value: cython.Py_ssize_t,
+    headers: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """What a record takes after its length, by its number in the batch and its parts' sizes."""
+    size: cython.Py_ssize_t = 3 + headers + _number_bytes(timestamp) + _number_bytes(row << 1)
+    if key >= 0:
+        size += key - 1 + _number_bytes(key << 1)
+    if value >= 0:
+        size += value - 1 + _number_bytes(value << 1)
+    return size
+
+
+# --- from rows ------------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.inline
+def _new_payload(prefix_bytes: cython.Py_ssize_t, size: cython.Py_ssize_t) -> bytearray:
+    """Room for a payload of `size` after a prefix of zeros."""
+    if not 0 <= size <= _PAYLOAD_BYTES_MAX - prefix_bytes or prefix_bytes < 0:
+        raise RecordTooLarge(size, _PAYLOAD_BYTES_MAX)
+    if cython.compiled:
+        payload: bytearray = PyByteArray_FromStringAndSize(cython.NULL, prefix_bytes + size)
+        memset(PyByteArray_AS_STRING(payload), 0, prefix_bytes)
+        return payload
+    return bytearray(prefix_bytes + size)
+
+
+def encode_rows(rows: list[Row], prefix_bytes: int = 0) -> bytearray:
+    """The payload of these records, their timestamps relative to the first, after some zeros."""
+    if not cython.compiled:
+        return _joined(rows, prefix_bytes)
+    row: cython.Py_ssize_t
+    key: bytes | None
+    value: bytes | None
+    section: bytes
+    timestamp: cython.longlong
+    count: cython.Py_ssize_t = len(rows)
+    base: cython.longlong = rows[0][0] if count else 0
+    sections: list[bytes] = []
+    size: cython.Py_ssize_t = 0
+    for row in range(count):
+        timestamp, key, value, headers = rows[row]
+        section = encode_headers(headers) if headers else _NO_HEADERS
+        sections.append(section)
+        key_size: cython.Py_ssize_t = -1 if key is None else len(key)
+        value_size: cython.Py_ssize_t = -1 if value is None else len(value)
+        body = _body_bytes(_delta(timestamp, base), row, key_size, value_size, len(section))
+        size += body + _number_bytes(body << 1)
+    payload = _new_payload(prefix_bytes, size)
+    target: cython.p_uchar = payload
+    size += prefix_bytes
+    position: cython.Py_ssize_t = prefix_bytes
+    if len(rows) != count:  # encoding headers runs code of whoever made them
+        raise ValueError("the rows changed while they were encoded")
+    for row in range(count):
+        timestamp, key, value, headers = rows[row]
+        section = sections[row]
+        key_size = -1 if key is None else len(key)
+        value_size = -1 if value is None else len(value)
+        stored = _delta(timestamp, base)
+        body = _body_bytes(stored, row, key_size, value_size, len(section))
+        if body + _number_bytes(body << 1) > size - position:
+            raise ValueError("the rows changed while they were encoded")
+        position = _put(target, position, body << 1)
+        position = _put(target, position, 0)
+        position = _put(target, position, stored)
+        position = _put(target, position, row << 1)
+        position = _put_nullable(target, position, _start(key), key_size)
+        position = _put_nullable(target, position, _start(value), value_size)
+        memcpy(target + position, _start(section), len(section))
+        position += len(section)
+    return payload
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _start(data: bytes | None) -> cython.p_const_uchar:
+    """Where the bytes begin; null for None."""
+    if data is None:
+        return cython.NULL
+    return cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(data))
+
+
+@cython.cfunc
+def _joined(rows: list[Row], prefix_bytes: int) -> bytearray:
+    """What encode_rows gives, in the way that Python does it fastest."""
+    parts = [bytes(prefix_bytes)]
+    base = rows[0][0] if rows else 0
+    for number, (timestamp, key, value, headers) in enumerate(rows):
+        parts.append(with_length(encode_record(timestamp - base, number, key, value, headers)))
+    return bytearray().join(parts)
+
+
+# --- from columns ---------------------------------------------------------------------------------
+
+
+@cython.cfunc
+def _memory(view: Any, item_bytes: cython.Py_ssize_t) -> cython.p_void:
+    """Where a memoryview's items begin, sure to be contiguous and of that size."""
+    if not isinstance(view, memoryview):
+        raise TypeError("a column is a memoryview")
+    if view.itemsize != item_bytes or not view.c_contiguous:
+        raise ValueError(f"a column is contiguous and its items have {item_bytes} bytes")
+    if cython.compiled:
+        return PyMemoryView_GET_BUFFER(view).buf
+    return view
+
+
+@cython.final
+@cython.cclass
+class BinarySource:
+    """A binary column of Arrow's: its values' ends after their first start, bytes, null bits."""
+
+    ends: cython.p_const_int
+    data: cython.p_const_uchar
+    bits: cython.p_const_uchar
+    has_nulls: cython.bint
+    first_bit: cython.Py_ssize_t
+    count: cython.Py_ssize_t
+    memory: object
+
+    def __init__(
+        self, ends: memoryview, data: memoryview, bits: memoryview | None, first_bit: int = 0
+    ) -> None:
+        """`first_bit` is where in `bits` the first row's stands; without `bits` none is null."""
+        size: cython.Py_ssize_t = len(data)
+        row: cython.Py_ssize_t
+        if len(ends) < 1 or ends[0] < 0 or ends[len(ends) - 1] > size:
+            raise ValueError("a column's ends lie outside its bytes")
+        self.count = len(ends) - 1
+        self.has_nulls = bits is not None
+        self.first_bit = first_bit
+        if first_bit < 0 or (bits is not None and 8 * len(bits) < first_bit + self.count):
+            raise ValueError(f"the null bits of {self.count} rows are not all there")
+        self.memory = (ends, data, bits)
+        if cython.compiled:
+            self.ends = cython.cast(cython.p_const_int, _memory(ends, 4))
+            self.data = cython.cast(cython.p_const_uchar, _memory(data, 1))
+            if bits is not None:
+                self.bits = cython.cast(cython.p_const_uchar, _memory(bits, 1))
+        else:
+            self.ends = _memory(ends, 4)
+            self.data = bytes(_memory(data, 1))
+            self.bits = bits
+        for row in range(self.count):
+            if self.ends[row] > self.ends[row + 1]:
+                raise ValueError(f"row {row} of a column ends before it begins")
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def size(self, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """How long a value is; -1 for null."""
+        bit = self.first_bit + row
+        if self.has_nulls and not self.bits[bit >> 3] >> (bit & 7) & 1:
+            return -1
+        return self.ends[row + 1] - self.ends[row]
+
+    @cython.cfunc
+    def value(self, row: cython.Py_ssize_t) -> object:
+        """The bytes of a row, or None."""
+        if self.size(row) < 0:
+            return None
+        return self.data[self.ends[row] : self.ends[row + 1]]
+
+
+@cython.final
+@cython.cclass
+class RecordSource:
+    """Records in columns, to be encoded. A column that is None is null in every row.
+
+    `headers` are encoded already: each value is the count and the headers as a record ends in them.
+    """
+
+    keys: BinarySource | None
+    values: BinarySource | None
+    headers: BinarySource | None
+    timestamps: cython.p_const_longlong
+    count: cython.Py_ssize_t
+    memory: object
+
+    def __init__(
+        self,
+        timestamps: memoryview,
+        keys: BinarySource | None,
+        values: BinarySource | None,
+        headers: BinarySource | None,
+    ) -> None:
+        self.keys = keys
+        self.values = values
+        self.headers = headers
+        self.memory = timestamps
+        self.count = len(timestamps)
+        if cython.compiled:
+            self.timestamps = cython.cast(cython.p_const_longlong, _memory(timestamps, 8))
+        else:
+            self.timestamps = _memory(timestamps, 8)
+        column: BinarySource | None
+        for column in (keys, values, headers):
+            if column is not None and column.count != self.count:
+                raise ValueError("the columns have different lengths")
+        if headers is not None and headers.has_nulls:
+            raise ValueError("encoded headers are not null")
+
+    def encode(self, first: int, limit_bytes: int, prefix_bytes: int = 0) -> tuple[bytearray, int]:
+        """The payload, after some zeros, of the rows [first, end) that fit in the limit, at least
+        one of them; and that end.
+        """
+        start: cython.Py_ssize_t = first
+        limit: cython.Py_ssize_t = limit_bytes
+        if not 0 <= start < self.count:
+            raise ValueError(f"there is no row {first} among {self.count}")
+        if not cython.compiled:
+            return self._joined(start, limit, prefix_bytes)
+        size: cython.Py_ssize_t = 0
+        end: cython.Py_ssize_t = start
+        base = self.timestamps[start]
+        while end < self.count:
+            body = self._body_bytes(start, end)
+            body += _number_bytes(body << 1)
+            if end > start and body > limit - size:
+                break
+            size += body
+            end += 1
+        payload = _new_payload(prefix_bytes, size)
+        target: cython.p_uchar = payload
+        position: cython.Py_ssize_t = prefix_bytes
+        row: cython.Py_ssize_t
+        for row in range(start, end):
+            position = _put(target, position, self._body_bytes(start, row) << 1)
+            position = _put(target, position, 0)
+            position = _put(target, position, _delta(self.timestamps[row], base))
+            position = _put(target, position, (row - start) << 1)
+            position = _put_value(target, position, self.keys, row)
+            position = _put_value(target, position, self.values, row)
+            if self.headers is None:
+                position = _put(target, position, 0)
+            else:
+                length = self.headers.size(row)
+                memcpy(target + position, self.headers.data + self.headers.ends[row], length)
+                position += length
+        return payload, end
+
+    def max_timestamp(self, first: int, end: int) -> int:
+        """The greatest timestamp of rows [first, end)."""
+        if not 0 <= first < end <= self.count:
+            raise ValueError(f"there are no rows from {first} to {end} among {self.count}")
+        row: cython.Py_ssize_t
+        greatest = self.timestamps[first]
+        for row in range(first, end):
+            greatest = max(greatest, self.timestamps[row])
+        return greatest
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _body_bytes(self, start: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """What a row's record takes after its length, in a batch that begins with row `start`."""
+        return _body_bytes(
+            _delta(self.timestamps[row], self.timestamps[start]),
+            row - start,
+            -1 if self.keys is None else self.keys.size(row),
+            -1 if self.values is None else self.values.size(row),
+            1 if self.headers is None else self.headers.size(row),
+        )
+
+    @cython.cfunc
+    def _joined(
+        self, start: cython.Py_ssize_t, limit: cython.Py_ssize_t, prefix_bytes: cython.Py_ssize_t
+    ) -> tuple[bytearray, int]:
+        """What encode gives, in the way that Python does it fastest."""
+        parts = [bytes(prefix_bytes)]
+        row = start
+        base = self.timestamps[start]
+        while row < self.count:
+            key = self.keys.value(row) if self.keys is not None else None
+            value = self.values.value(row) if self.values is not None else None
+            record = encode_record(self.timestamps[row] - base, row - start, key, value)
+            if self.headers is not None:
+                record = record[: len(record) - 1] + self.headers.value(row)
+            record = with_length(record)
+            limit -= len(record)
+            if limit < 0 and row > start:
+                break
+            parts.append(record)
+            row += 1
+        return bytearray().join(parts), row
+
+
+def header_sections(counts: memoryview, keys: BinarySource, values: BinarySource) -> list[bytes]:
+    """How each record ends that has headers [counts[row], counts[row + 1]) of these columns."""
+    rows: cython.Py_ssize_t = len(counts) - 1
+    row: cython.Py_ssize_t
+    if rows < 0 or counts[0] < 0 or counts[rows] > keys.count or keys.count != values.count:
+        raise ValueError("the headers' ends lie outside their columns")
+    sections: list[bytes] = []
+    for row in range(rows):
+        first = counts[row]
+        end = counts[row + 1]
+        if first > end:
+            raise ValueError(f"the headers of row {row} end before they begin")
+        section = _NO_HEADERS
+        if first < end:
+            headers = [(_text(keys.value(at)), values.value(at)) for at in range(first, end)]
+            section = encode_headers(headers)
+        sections.append(section)
+    return sections
+
+
+@cython.cfunc
+def _text(key: Any) -> str:
+    if key is None:
+        raise InvalidRecord("a header without a key")
+    return key.decode("utf-8", "replace")
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_value(
+    target: cython.p_uchar,
+    position: cython.Py_ssize_t,
+    column: BinarySource,
+    row: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Write a column's value with its length."""
+    if column is None:
+        target[position] = 1
+        return position + 1
+    return _put_nullable(target, position, column.data + column.ends[row], column.size(row))

@@ -1,0 +1,192 @@
+"""Record batches to Arrow tables, without a Python object for each record.
+
+The loops of ottla.records.speed find the parts of the records and copy them into Arrow's buffers;
+this file brings the buffers and names the columns. Control batches are left out. Does not know
+about transactions: batches of aborted ones are the caller's to leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ottla.errors import InvalidRecord
+from ottla.records import speed
+from ottla.records.arrow_schema import header_type, record_schema, require_pyarrow
+from ottla.records.batch import RecordBatch
+from ottla.records.compression import DECOMPRESSED_BYTES_MAX
+from ottla.records.lz4_header import Data
+from ottla.records.record import RecordShape
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from ottla.records.accelerated.decoding import Places
+
+CHUNK_BYTES: Final = 16 * 1024 * 1024
+"""A table's chunk ends with the batch that brings its payloads to this size."""
+_KEYS, _VALUES, _HEADERS = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a partition that is wanted: [start_offset, end_offset)."""
+
+    start_offset: int = -(2**63)
+    end_offset: int = 2**63 - 1
+
+
+EVERYTHING: Final = Window()
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A payload, and the rows whose bytes stand in it."""
+
+    payload: Data
+    first: int
+    end: int
+
+
+def decode_batches(
+    batches: Iterable[RecordBatch],
+    partition: int,
+    window: Window = EVERYTHING,
+    *,
+    limit_bytes: int = DECOMPRESSED_BYTES_MAX,
+) -> pyarrow.Table:
+    """The records of these batches as a table of record_schema(); InvalidRecord on bad bytes."""
+    arrow = require_pyarrow()
+    chunks = [
+        _decode_chunk(chunk, partition, window) for chunk in _chunks(batches, window, limit_bytes)
+    ]
+    return arrow.Table.from_batches(chunks, schema=record_schema())
+
+
+def _chunks(
+    batches: Iterable[RecordBatch], window: Window, limit_bytes: int
+) -> Iterator[list[tuple[Data, RecordShape]]]:
+    """Payloads and their shapes, so many at a time that no column outgrows its 2 GiB."""
+    chunk: list[tuple[Data, RecordShape]] = []
+    size_bytes = 0
+    for batch in batches:
+        if batch.is_control or not _overlaps(batch, window):
+            continue
+        payload = speed.payload_of(batch, limit_bytes)
+        chunk.append((payload, batch.shape()))
+        size_bytes += len(payload)
+        if size_bytes >= CHUNK_BYTES:
+            yield chunk
+            chunk = []
+            size_bytes = 0
+    if chunk:
+        yield chunk
+
+
+def _overlaps(batch: RecordBatch, window: Window) -> bool:
+    return batch.last_offset >= window.start_offset and batch.base_offset < window.end_offset
+
+
+def _decode_chunk(
+    chunk: list[tuple[Data, RecordShape]], partition: int, window: Window
+) -> pyarrow.RecordBatch:
+    arrow = require_pyarrow()
+    room = 0
+    for payload, shape in chunk:
+        if not 0 <= shape.record_count <= len(payload):  # before memory is asked for
+            raise InvalidRecord(f"{shape.record_count} records in {len(payload)} bytes")
+        room += shape.record_count
+    numbers = arrow.allocate_buffer(16 * room)
+    places, ends = _places(3, room)
+    index = speed.decoding.RecordIndex(memoryview(numbers).cast("q"), places)
+    index.start_offset = window.start_offset
+    index.end_offset = window.end_offset
+    spans = []
+    for payload, shape in chunk:
+        first = places.count
+        index.add(payload, shape)
+        spans.append(_Span(payload, first, places.count))
+    count = places.count
+    columns = [
+        arrow.Array.from_buffers(arrow.int64(), count, [None, numbers]),
+        arrow.Array.from_buffers(
+            arrow.timestamp("ms", tz="UTC"), count, [None, numbers.slice(8 * room)]
+        ),
+        _binary(places, ends, _KEYS, spans),
+        _binary(places, ends, _VALUES, spans),
+        _headers(places, ends, spans),
+        arrow.repeat(arrow.scalar(partition, arrow.int32()), count),
+    ]
+    return arrow.RecordBatch.from_arrays(columns, schema=record_schema())
+
+
+def _places(columns: int, room: int) -> tuple[Places, pyarrow.Buffer]:
+    """Places for so many columns and rows, and the buffer in which their ends stand."""
+    arrow = require_pyarrow()
+    starts = arrow.allocate_buffer(4 * columns * room)
+    ends = arrow.allocate_buffer(4 * columns * (room + 1))
+    places = speed.decoding.Places(
+        columns, memoryview(starts).cast("i"), memoryview(ends).cast("i")
+    )
+    return places, ends
+
+
+def _binary(
+    places: Places, ends: pyarrow.Buffer, column: int, spans: list[_Span]
+) -> pyarrow.BinaryArray:
+    """A column of bytes, copied together from where its values stand."""
+    arrow = require_pyarrow()
+    starts_of, ends_of = places.starts_of(column), places.ends_of(column)
+    data = arrow.allocate_buffer(ends_of[places.count])
+    target = memoryview(data).cast("B")
+    for span in spans:
+        first, end = span.first, span.end
+        speed.decoding.copy_values(
+            span.payload, starts_of[first:end], ends_of[first : end + 1], target
+        )
+    null_count, bitmap = speed.decoding.validity(starts_of)
+    buffers = [
+        arrow.py_buffer(bitmap) if null_count else None,
+        _ends_of(places, ends, column),
+        data,
+    ]
+    return arrow.Array.from_buffers(arrow.binary(), places.count, buffers, null_count)
+
+
+def _ends_of(places: Places, ends: pyarrow.Buffer, column: int) -> pyarrow.Buffer:
+    return ends.slice(4 * column * (places.room + 1))
+
+
+def _headers(places: Places, ends: pyarrow.Buffer, spans: list[_Span]) -> pyarrow.ListArray:
+    """The headers of all rows: mostly there are none."""
+    arrow = require_pyarrow()
+    starts_of, ends_of = places.starts_of(_HEADERS), places.ends_of(_HEADERS)
+    items, item_ends = _places(2, ends_of[places.count])
+    item_spans = []
+    if ends_of[places.count]:
+        for span in spans:
+            first = items.count
+            rows, row_ends = starts_of[span.first : span.end], ends_of[span.first : span.end + 1]
+            speed.decoding.index_headers(span.payload, rows, row_ends, items)
+            item_spans.append(_Span(span.payload, first, items.count))
+    keys = _text(_binary(items, item_ends, _KEYS, item_spans))
+    values = _binary(items, item_ends, _VALUES, item_spans)
+    structs = arrow.StructArray.from_arrays([keys, values], fields=list(header_type()))
+    return arrow.Array.from_buffers(
+        record_schema().field("headers").type,
+        places.count,
+        [None, _ends_of(places, ends, _HEADERS)],
+        children=[structs],
+    )
+
+
+def _text(keys: pyarrow.BinaryArray) -> pyarrow.StringArray:
+    """Header keys as text. Where they are not, what is wrong in them is replaced, as in rows."""
+    arrow = require_pyarrow()
+    try:
+        return keys.cast(arrow.string())
+    except arrow.ArrowInvalid:
+        return arrow.array(
+            [key.decode("utf-8", "replace") for key in keys.to_pylist()], arrow.string()
+        )
