@@ -68,6 +68,7 @@ from ottla.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
 from ottla.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.partitions import Partitions
+from ottla.broker.recent_deletions import RecentDeletions
 from ottla.broker.request import Handler
 from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.broker.transaction_guard import TransactionGuard
@@ -130,16 +131,17 @@ def _records(parts: Parts) -> HandlerTable:
 
 def _topics(parts: Parts) -> HandlerTable:
     view, controller, settings = parts.view, parts.controller, parts.view.settings
+    deletions = RecentDeletions()
     return {
         ApiKey.METADATA: MetadataHandler(
-            view, controller, may_create=settings.auto_create_topics_enable
+            view, controller, deletions, may_create=settings.auto_create_topics_enable
         ),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsHandler(
             view, settings.max_request_partition_size_limit
         ),
         ApiKey.CREATE_TOPICS: CreateTopicsHandler(controller, view),
         ApiKey.DELETE_TOPICS: DeleteTopicsHandler(
-            controller, view, is_enabled=settings.delete_topic_enable
+            controller, view, deletions, is_enabled=settings.delete_topic_enable
         ),
         ApiKey.CREATE_PARTITIONS: CreatePartitionsHandler(controller),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.controller import Controller
+from ottla.broker.recent_deletions import RecentDeletions
 from ottla.broker.request import RequestContext
 from ottla.errors import ErrorCode, InvalidRequest, OttlaError, UnknownTopic, UnknownTopicId
 from ottla.model.ids import TopicId
@@ -19,9 +20,17 @@ from ottla.protocol.messages.delete_topics import (
 class DeleteTopicsHandler:
     """Deletes topics."""
 
-    def __init__(self, controller: Controller, view: ClusterView, *, is_enabled: bool) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        view: ClusterView,
+        deletions: RecentDeletions,
+        *,
+        is_enabled: bool,
+    ) -> None:
         self._controller = controller
         self._view = view
+        self._deletions = deletions
         self._is_enabled = is_enabled
 
     async def handle(
@@ -56,6 +65,7 @@ class DeleteTopicsHandler:
 
     async def _delete(self, doomed: dict[str, DeletableTopicResult]) -> None:
         failed = await self._controller.delete_topics(list(doomed))
+        self._deletions.add(name for name in doomed if name not in failed)
         for name, error in failed.items():
             doomed[name].error_code, doomed[name].error_message = error.code, str(error)
 

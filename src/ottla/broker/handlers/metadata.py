@@ -6,6 +6,7 @@ from typing import Final
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.controller import Controller
+from ottla.broker.recent_deletions import RecentDeletions
 from ottla.broker.request import RequestContext
 from ottla.cluster.image import TopicImage
 from ottla.errors import ErrorCode, OttlaError, RequestFailed
@@ -27,9 +28,17 @@ CREATED_AT_ONCE_MAX: Final = 500
 class MetadataHandler:
     """Describes the cluster; may create a topic that a client speaks of."""
 
-    def __init__(self, view: ClusterView, controller: Controller, *, may_create: bool) -> None:
+    def __init__(
+        self,
+        view: ClusterView,
+        controller: Controller,
+        deletions: RecentDeletions,
+        *,
+        may_create: bool,
+    ) -> None:
         self._view = view
         self._controller = controller
+        self._deletions = deletions
         self._may_create = may_create
 
     async def handle(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
@@ -66,8 +75,13 @@ class MetadataHandler:
         )
 
     def _missing(self, topics: list[MetadataRequestTopic]) -> list[str]:
+        """What may be created. Users of a deleted topic hear of it once before it comes anew."""
         known = self._view.image.topics
-        return [wanted.name for wanted in topics if wanted.name and wanted.name not in known]
+        return [
+            wanted.name
+            for wanted in topics
+            if wanted.name and wanted.name not in known and not self._deletions.forget(wanted.name)
+        ]
 
     def _described(
         self, wanted: MetadataRequestTopic, failed: dict[str, OttlaError]

@@ -1,0 +1,242 @@
+"""What admin clients ask of a whole cluster: quotas, credentials, elections, moves.
+
+Runs on Apache Kafka as well; that is where the expected answers come from.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from ottla.clients.address import parse_addresses
+from ottla.clients.client import Client
+from ottla.errors import ErrorCode
+from ottla.protocol.message import Message
+from ottla.protocol.messages import alter_client_quotas as alter_quotas
+from ottla.protocol.messages import alter_partition_reassignments as reassign
+from ottla.protocol.messages import alter_replica_log_dirs as log_dirs
+from ottla.protocol.messages import alter_user_scram_credentials as alter_scram
+from ottla.protocol.messages import create_acls, delete_acls, describe_acls
+from ottla.protocol.messages import describe_client_quotas as describe_quotas
+from ottla.protocol.messages import describe_user_scram_credentials as describe_scram
+from ottla.protocol.messages import elect_leaders as elect
+from ottla.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from ottla.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from ottla.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from ottla.testing import Broker
+from support.eventually import eventually
+from support.requests import a_topic, metadata
+from support.wire import Connection
+
+NewName = Callable[[], str]
+Answer = TypeVar("Answer", bound=Message)
+
+NO_SUCH_BROKER = 99_999
+TOPIC_RESOURCE, UNKNOWN_RESOURCE = 2, 3
+PREFERRED, UNCLEAN = 0, 1
+
+
+@pytest.fixture
+def ask(bootstrap: str) -> Callable[[Message, type[Answer]], Answer]:
+    """Sends one request in its latest version."""
+
+    async def asked(request: Message, answer: type[Answer]) -> Answer:
+        async with Client(parse_addresses([bootstrap])) as client:
+            return await client.call(request, answer)
+
+    return lambda request, answer: asyncio.run(asked(request, answer))
+
+
+Ask = Callable[[Message, type[Answer]], Answer]
+
+
+def test_the_users_of_a_deleted_topic_hear_of_it_before_it_is_made_anew(
+    ask: Ask, connection: Connection, new_name: NewName
+) -> None:
+    topic = a_topic(connection, new_name())
+    ask(DeleteTopicsRequest(topics=[DeleteTopicState(topic)]), DeleteTopicsResponse)
+
+    def asked() -> tuple[int, dict[int, int]]:
+        return metadata(connection, [topic], auto_create=True).topics[topic]
+
+    assert asked() == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {})
+    eventually(lambda: asked()[0] == ErrorCode.NONE, "the topic's return")
+
+
+def test_a_quota_is_kept_told_and_taken_away(ask: Ask, new_name: NewName) -> None:
+    entity = [alter_quotas.EntityData("client-id", new_name())]
+
+    def alter(wish: alter_quotas.OpData) -> int:
+        entry = alter_quotas.RequestEntryData(entity, [wish])
+        request = alter_quotas.AlterClientQuotasRequest([entry])
+        return ask(request, alter_quotas.AlterClientQuotasResponse).entries[0].error_code
+
+    def told() -> dict[str, float]:
+        exactly = describe_quotas.ComponentData("client-id", 0, entity[0].entity_name)
+        request = describe_quotas.DescribeClientQuotasRequest([exactly], strict=True)
+        answer = ask(request, describe_quotas.DescribeClientQuotasResponse)
+        return {each.key: each.value for entry in answer.entries or () for each in entry.values}
+
+    assert alter(alter_quotas.OpData("consumer_byte_rate", 1000.0)) == ErrorCode.NONE
+    assert told() == {"consumer_byte_rate": 1000.0}
+    assert alter(alter_quotas.OpData("consumer_byte_rate", -5.0)) == ErrorCode.INVALID_REQUEST
+    assert alter(alter_quotas.OpData("consumer_byte_rate", remove=True)) == ErrorCode.NONE
+    assert told() == {}
+
+
+def test_a_credential_is_kept_told_and_taken_away(ask: Ask, new_name: NewName) -> None:
+    user = new_name()
+
+    def alter(request: alter_scram.AlterUserScramCredentialsRequest) -> int:
+        return ask(request, alter_scram.AlterUserScramCredentialsResponse).results[0].error_code
+
+    def told() -> describe_scram.DescribeUserScramCredentialsResult:
+        request = describe_scram.DescribeUserScramCredentialsRequest(
+            [describe_scram.UserName(user)]
+        )
+        return ask(request, describe_scram.DescribeUserScramCredentialsResponse).results[0]
+
+    def upsertion(iterations: int) -> alter_scram.AlterUserScramCredentialsRequest:
+        wish = alter_scram.ScramCredentialUpsertion(user, 1, iterations, b"salt", b"password")
+        return alter_scram.AlterUserScramCredentialsRequest(upsertions=[wish])
+
+    deletion = alter_scram.AlterUserScramCredentialsRequest(
+        [alter_scram.ScramCredentialDeletion(user, 1)]
+    )
+    assert told().error_code == ErrorCode.RESOURCE_NOT_FOUND
+    assert alter(upsertion(1)) == ErrorCode.UNACCEPTABLE_CREDENTIAL
+    assert alter(upsertion(4096)) == ErrorCode.NONE
+    assert told().credential_infos == [describe_scram.CredentialInfo(1, 4096)]
+    assert alter(deletion) == ErrorCode.NONE
+    assert alter(deletion) == ErrorCode.RESOURCE_NOT_FOUND
+
+
+def test_quotas_and_credentials_survive_a_restart() -> None:
+    entity = [alter_quotas.EntityData("user", "alice"), alter_quotas.EntityData("client-id", "a/b")]
+    entry = alter_quotas.RequestEntryData(entity, [alter_quotas.OpData("request_percentage", 2.5)])
+    credential = alter_scram.ScramCredentialUpsertion("alice", 2, 4096, b"salt", b"password")
+
+    async def store(broker: Broker) -> None:
+        async with Client(parse_addresses([broker.bootstrap_servers])) as client:
+            request = alter_scram.AlterUserScramCredentialsRequest(upsertions=[credential])
+            await client.call(request, alter_scram.AlterUserScramCredentialsResponse)
+            quotas = alter_quotas.AlterClientQuotasRequest([entry])
+            await client.call(quotas, alter_quotas.AlterClientQuotasResponse)
+
+    async def told(broker: Broker) -> tuple[list[str], list[str | None]]:
+        async with Client(parse_addresses([broker.bootstrap_servers])) as client:
+            scram = await client.call(
+                describe_scram.DescribeUserScramCredentialsRequest(None),
+                describe_scram.DescribeUserScramCredentialsResponse,
+            )
+            quotas = await client.call(
+                describe_quotas.DescribeClientQuotasRequest(),
+                describe_quotas.DescribeClientQuotasResponse,
+            )
+        names = [part.entity_name for entry in quotas.entries or () for part in entry.entity]
+        return [each.user for each in scram.results], names
+
+    with Broker() as broker:
+        asyncio.run(store(broker))
+        broker.restart()
+        assert asyncio.run(told(broker)) == (["alice"], ["alice", "a/b"])
+
+
+@pytest.mark.parametrize("kind", [PREFERRED, UNCLEAN])
+def test_no_election_is_needed_where_the_leader_is_well(
+    ask: Ask, connection: Connection, new_name: NewName, kind: int
+) -> None:
+    topic = a_topic(connection, new_name())
+    wanted = [elect.TopicPartitions(topic, [0, 7])]
+    answer = ask(elect.ElectLeadersRequest(kind, wanted), elect.ElectLeadersResponse)
+    codes = {
+        result.partition_id: result.error_code
+        for result in answer.replica_election_results[0].partition_result
+    }
+    assert codes == {0: ErrorCode.ELECTION_NOT_NEEDED, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_an_election_everywhere_tells_only_of_those_that_were_needed(
+    ask: Ask, connection: Connection, new_name: NewName
+) -> None:
+    a_topic(connection, new_name())
+    answer = ask(elect.ElectLeadersRequest(PREFERRED, None), elect.ElectLeadersResponse)
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.replica_election_results == []
+
+
+def test_partitions_can_be_assigned_only_to_brokers_that_are_there(
+    ask: Ask, connection: Connection, new_name: NewName
+) -> None:
+    topic = a_topic(connection, new_name())
+    leader = metadata(connection, [topic]).topics[topic][1][0]
+    outcomes: list[int] = []
+    for index, replicas in [
+        (0, [leader]),
+        (0, [NO_SUCH_BROKER]),
+        (0, [leader, leader]),
+        (0, []),
+        (0, None),
+        (7, [leader]),
+    ]:
+        wish = reassign.ReassignableTopic(topic, [reassign.ReassignablePartition(index, replicas)])
+        answer = ask(
+            reassign.AlterPartitionReassignmentsRequest(topics=[wish]),
+            reassign.AlterPartitionReassignmentsResponse,
+        )
+        outcomes.append(answer.responses[0].partitions[0].error_code)
+    assert outcomes == [
+        ErrorCode.NONE,
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    moving = ask(ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
+    assert (moving.error_code, moving.topics) == (ErrorCode.NONE, [])
+
+
+def test_partitions_cannot_move_to_a_directory_that_is_not_the_brokers(
+    ask: Ask, connection: Connection, new_name: NewName
+) -> None:
+    wanted = [log_dirs.AlterReplicaLogDirTopic(a_topic(connection, new_name()), [0])]
+    request = log_dirs.AlterReplicaLogDirsRequest([log_dirs.AlterReplicaLogDir("/none", wanted)])
+    answer = ask(request, log_dirs.AlterReplicaLogDirsResponse)
+    assert answer.results[0].partitions[0].error_code == ErrorCode.LOG_DIR_NOT_FOUND
+
+
+def test_without_an_authorizer_security_is_disabled(ask: Ask) -> None:
+    disabled = ErrorCode.SECURITY_DISABLED
+    read, allow, topic, literal = 3, 3, 2, 3
+    creation = create_acls.AclCreation(topic, "t", literal, "User:alice", "*", read, allow)
+    created = ask(create_acls.CreateAclsRequest([creation]), create_acls.CreateAclsResponse)
+    assert created.results[0].error_code == disabled
+    wanted = delete_acls.DeleteAclsFilter(topic, "t", literal, None, None, read, allow)
+    deleted = ask(delete_acls.DeleteAclsRequest([wanted]), delete_acls.DeleteAclsResponse)
+    assert deleted.filter_results[0].error_code == disabled
+    question = describe_acls.DescribeAclsRequest(topic, None, literal, None, None, read, allow)
+    assert ask(question, describe_acls.DescribeAclsResponse).error_code == disabled
+
+
+def test_the_resources_with_settings_can_be_listed(
+    ask: Ask, connection: Connection, new_name: NewName
+) -> None:
+    topic = ConfigResource(a_topic(connection, new_name()), TOPIC_RESOURCE)
+    for kinds in ([], [TOPIC_RESOURCE]):
+        answer = ask(ListConfigResourcesRequest(kinds), ListConfigResourcesResponse)
+        assert topic in answer.config_resources
+    refused = ask(ListConfigResourcesRequest([UNKNOWN_RESOURCE]), ListConfigResourcesResponse)
+    assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
