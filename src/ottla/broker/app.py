@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from ottla.broker.cluster_follower import ClusterFollower
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.compactor import Compactor
 from ottla.broker.controller import Controller
@@ -28,6 +29,7 @@ from ottla.broker.in_sync_changes import InSyncChanges
 from ottla.broker.partition import Services, Standing
 from ottla.broker.partitions import Partitions
 from ottla.broker.replicas import Replicas
+from ottla.broker.replication import Replication
 from ottla.broker.system_clock import SystemClock
 from ottla.broker.transaction_coordinator import TransactionCoordinator, TransactionDuties
 from ottla.broker.transaction_guard import TransactionGuard
@@ -113,6 +115,7 @@ class Broker:
         await self._compactor.stop()
         await self._housekeeping.stop()
         await self._in_sync.stop()
+        await self._follower.stop()
         await self._flusher.wait_idle()
         # A checkpoint still being written must not overtake the last one.
         self._executor.shutdown()
@@ -153,7 +156,14 @@ class Broker:
         if not self._directory.was_closed_cleanly:
             # What was not synced may be gone. A new epoch lets readers who saw it notice.
             await self._metadata.change(_lead_anew)
-        await self._replicas.create(self._view.image.topics.values())
+        self._follower = ClusterFollower(
+            self._metadata,
+            self._view,
+            self.partitions,
+            self._replicas,
+            Replication(self._view),
+        )
+        await self._follower.start()
         self._housekeeping = Housekeeping(
             self.partitions, self._directory, self._flusher, self._view, self._clock
         )
@@ -171,8 +181,8 @@ class Broker:
 
     def _handler_table(self) -> HandlerTable:
         partitions, view = self.partitions, self._view
-        controller = Controller(self._metadata, view, self._replicas)
-        controller.observers.append(self._group_duties.topics_changed)
+        controller = Controller(self._metadata, view, self._follower)
+        self._follower.observers.append(self._group_duties.topics_changed)
         guard = TransactionGuard(
             self._transactions,
             partitions,

@@ -12,6 +12,7 @@ from ottla.model.ids import BrokerId
 from ottla.net.listener import Address
 from ottla.net.server_connection import Peer
 from ottla.settings.describe import BrokerLayers
+from ottla.settings.listeners import parse_endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,19 @@ class ClusterView:
         A broker that listens on every interface and was not told what to advertise is known to a
         client by the address the client itself has used.
         """
+        known = [self._own_address(peer)]
+        for broker in self.image.brokers.values():
+            address = self.address_of(broker.id)
+            if broker.id != self.broker_id and address is not None:
+                known.append(BrokerAddress(broker.id, address.host, address.port, broker.rack))
+        return known
+
+    def _own_address(self, peer: Peer) -> BrokerAddress:
         host = self.advertised.host or peer.local_host
-        return [
-            BrokerAddress(self.broker_id, host, self.advertised.port, self.settings.broker_rack)
-        ]
+        return BrokerAddress(self.broker_id, host, self.advertised.port, self.settings.broker_rack)
+
+    def address_of(self, broker_id: BrokerId) -> Address | None:
+        """Where another broker can be reached; None where it is not alive."""
+        broker = self.image.brokers.get(broker_id)
+        endpoint = parse_endpoint(broker.endpoints[0]) if broker and broker.endpoints else None
+        return None if endpoint is None else Address(endpoint.host, endpoint.port)

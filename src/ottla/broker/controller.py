@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from ottla.broker.cluster_follower import ClusterFollower
 from ottla.broker.cluster_view import ClusterView
-from ottla.broker.replicas import Replicas
 from ottla.broker.resources import ResourceType, broker_entity
 from ottla.broker.unique_ids import new_topic_id, new_turn
 from ottla.cluster.changes import (
@@ -39,12 +39,12 @@ T = TypeVar("T")
 class Controller:
     """The only writer of the cluster's metadata."""
 
-    def __init__(self, metadata: ClusterMetadata, view: ClusterView, replicas: Replicas) -> None:
+    def __init__(
+        self, metadata: ClusterMetadata, view: ClusterView, follower: ClusterFollower
+    ) -> None:
         self._metadata = metadata
         self._view = view
-        self._replicas = replicas
-        self.observers: list[Callable[[list[str]], None]] = []
-        """Called when topics came, grew or went, with the names of those that went."""
+        self._follower = follower
         self._one_at_a_time = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
 
@@ -78,19 +78,14 @@ class Controller:
     ) -> None:
         """Lets a topic grow."""
 
-        def decide(draft: Draft) -> TopicImage:
-            grown = add_partitions(
-                draft, topic, partition_count, assignments=assignments, turn=new_turn()
-            )
+        def decide(draft: Draft) -> None:
+            add_partitions(draft, topic, partition_count, assignments=assignments, turn=new_turn())
             if validate_only:
                 draft.operations.clear()
-            return grown
 
         async def grow() -> None:
-            grown = await self._metadata.change(decide)
-            if not validate_only:
-                await self._replicas.create([grown])
-                self._tell([])
+            await self._metadata.change(decide)
+            await self._follower.caught_up()
 
         await self._exclusively(grow)
 
@@ -105,7 +100,7 @@ class Controller:
             else:
                 replace_broker_config(draft, broker_entity(name, self._view.broker_id), texts)
 
-        await self._exclusively(lambda: self._configure(kind, name, change, validate_only))
+        await self._exclusively(lambda: self._configure(change, validate_only))
 
     async def alter_configs(
         self,
@@ -123,7 +118,7 @@ class Controller:
             else:
                 alter_broker_config(draft, broker_entity(name, self._view.broker_id), alterations)
 
-        await self._exclusively(lambda: self._configure(kind, name, change, validate_only))
+        await self._exclusively(lambda: self._configure(change, validate_only))
 
     async def change(self, decide: Callable[[Draft], T], *, validate_only: bool = False) -> T:
         """Carries out a change that is nothing but metadata: no log and no topic is touched."""
@@ -156,11 +151,7 @@ class Controller:
             return outcomes
 
         outcomes = await self._metadata.change(decide)
-        if not validate_only:
-            await self._replicas.create(
-                outcome for outcome in outcomes if isinstance(outcome, TopicImage)
-            )
-            self._tell([])
+        await self._follower.caught_up()
         return outcomes
 
     def _created(self, draft: Draft, wish: NewTopic) -> TopicImage | OttlaError:
@@ -175,40 +166,26 @@ class Controller:
     async def _delete_topics(self, names: Sequence[str]) -> dict[str, OttlaError]:
         failed: dict[str, OttlaError] = {}
 
-        def decide(draft: Draft) -> list[TopicImage]:
+        def decide(draft: Draft) -> None:
             failed.clear()
-            deleted = []
             for name in names:
                 try:
-                    deleted.append(delete_topic(draft, name))
+                    delete_topic(draft, name)
                 except OttlaError as error:
                     failed[name] = error
-            return deleted
 
-        deleted = await self._metadata.change(decide)
-        await self._replicas.delete(deleted)
-        self._tell([topic.name for topic in deleted])
+        await self._metadata.change(decide)
+        await self._follower.caught_up()
         return failed
 
-    async def _configure(
-        self, kind: ResourceType, name: str, change: Callable[[Draft], None], validate_only: bool
-    ) -> None:
+    async def _configure(self, change: Callable[[Draft], None], validate_only: bool) -> None:
         def decide(draft: Draft) -> None:
             change(draft)
             if validate_only:
                 draft.operations.clear()
 
         await self._metadata.change(decide)
-        topics = self._view.image.topics
-        if kind is ResourceType.TOPIC:
-            self._replicas.configure([topics[name]])
-        else:
-            self._view.configured()
-            self._replicas.configure(topics.values())
-
-    def _tell(self, deleted: list[str]) -> None:
-        for observer in self.observers:
-            observer(deleted)
+        await self._follower.caught_up()
 
     async def _exclusively(self, change: Callable[[], Awaitable[T]]) -> T:
         """Runs a change to its end, whatever becomes of the caller."""

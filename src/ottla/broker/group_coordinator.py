@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Final
 
+from ottla.broker.cluster_follower import Difference
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.coordinator import Coordinator, InternalTopic
 from ottla.broker.partition import Partition
@@ -141,8 +142,11 @@ class GroupDuties:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def topics_changed(self, deleted: list[str]) -> None:
+    def topics_changed(self, found: Difference) -> None:
         """Offsets of topics that are gone go too, and groups share out what there is now."""
+        deleted = [topic.name for topic in found.deleted]
+        if not deleted and not found.changed:
+            return
         now_ms = self._clock.now_ms()
         for running in self._coordinator:
             if not running.runtime.is_ready:

@@ -249,6 +249,13 @@ class Partition:
         if lagging:
             self._services.in_sync.change(self, in_sync.members - lagging)
 
+    def follow_watermarks(self, high_watermark: Offset, start_offset: Offset) -> None:
+        """Takes over how far the leader has come, as far as this log has it."""
+        log = self.log
+        log.advance_high_watermark(min(high_watermark, log.end_offset))
+        if start_offset > log.start_offset:
+            log.delete_records_before(min(start_offset, log.high_watermark))
+
     def in_sync_changed(self) -> None:
         """The set was confirmed, refused or proposed anew."""
         self._set_alone()

@@ -39,13 +39,13 @@ class Replicas:
         self._services = services
 
     async def create(self, topics: Iterable[TopicImage]) -> None:
-        """Opens the log of every partition of these topics that is not open yet."""
+        """Opens the log of every partition of these topics that this broker holds."""
         made = 0
         for topic in topics:
             settings = self.settings_of(topic)
             held = self._partitions.of_topic(topic.name)
             for index, image in enumerate(topic.partitions):
-                if index in held:
+                if index in held or self._view.broker_id not in image.replicas:
                     continue
                 partition = self._open(topic, index, settings)
                 partition.take_role(image)
@@ -62,6 +62,7 @@ class Replicas:
             if (
                 topic is None
                 or partition.partition >= len(topic.partitions)
+                or self._view.broker_id not in topic.partitions[partition.partition].replicas
                 or self._directory.topic_id(partition) not in (None, topic.id)
             ):
                 log.warning("%s belongs to no topic: its files will be removed", partition)

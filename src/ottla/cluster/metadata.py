@@ -124,7 +124,7 @@ class ClusterMetadata:
         result = decide(draft)
         if draft.operations:
             await self.store.multi([*self._guard(), *draft.operations])
-            self.image = draft.image()
+            self._publish(draft.image())
         return result
 
     def _guard(self) -> list[Operation]:

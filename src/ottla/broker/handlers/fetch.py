@@ -12,10 +12,10 @@ from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.request import RequestContext
 from ottla.broker.watch import DataWatch
-from ottla.errors import ErrorCode, OttlaError
+from ottla.errors import ErrorCode, OffsetOutOfRange, OttlaError
 from ottla.model.clock import Clock
 from ottla.model.file_region import FileRegion
-from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch, Offset, TopicId
+from ottla.model.ids import NO_LEADER_EPOCH, BrokerId, LeaderEpoch, Offset, TopicId
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -58,6 +58,9 @@ class FetchHandler:
     async def handle(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
         uses_ids = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
         fetch = self._sessions.begin(request, uses_ids=uses_ids, now_ms=self._clock.monotonic_ms())
+        follower = _follower(request)
+        if follower is not None:
+            self._note_progress(fetch, follower)
         reading = self._read_all(fetch, request, context.version)
         if not self._is_enough(reading, request):
             reading = await self._wait(fetch, request, context.version, reading)
@@ -78,6 +81,17 @@ class FetchHandler:
                 for topic in request.topics
             ],
         )
+
+    def _note_progress(self, fetch: Fetch, follower: BrokerId) -> None:
+        """A follower that asks for an offset has all before it."""
+        for target in fetch.targets:
+            try:
+                partition = self._find(target)
+                partition.check_leader_epoch(target.current_leader_epoch)
+            except OttlaError:
+                continue  # The reading will say so.
+            if _diverging(partition, target) is None:
+                partition.fetched_by(follower, Offset(target.fetch_offset))
 
     def _is_enough(self, reading: _Round, request: FetchRequest) -> bool:
         return (
@@ -111,12 +125,14 @@ class FetchHandler:
         # Old versions promise never to exceed a limit; newer ones promise progress instead.
         at_least_one = version >= FIRST_VERSION_WITH_SOFT_LIMIT
         committed_only = request.isolation_level == READ_COMMITTED
+        is_follower = _follower(request) is not None
         reading = _Round([], 0, False)
         for target in fetch.targets:
             data = self._read(
                 target,
                 min(left, target.bytes_max),
                 committed_only=committed_only,
+                is_follower=is_follower,
                 at_least_one=at_least_one and not reading.size_bytes,
             )
             size_bytes = len(data.records) if data.records else 0
@@ -128,7 +144,13 @@ class FetchHandler:
         return reading
 
     def _read(
-        self, target: FetchTarget, bytes_max: int, *, committed_only: bool, at_least_one: bool
+        self,
+        target: FetchTarget,
+        bytes_max: int,
+        *,
+        committed_only: bool,
+        is_follower: bool,
+        at_least_one: bool,
     ) -> PartitionData:
         try:
             partition = self._find(target)
@@ -137,11 +159,17 @@ class FetchHandler:
             diverging = _diverging(partition, target)
             region = None
             if diverging is None:
-                offset, end = (
-                    Offset(target.fetch_offset),
-                    partition.readable_end(committed_only=committed_only),
+                end = log.end_offset
+                if not is_follower:
+                    end = partition.readable_end(committed_only=committed_only)
+                region = log.read(
+                    target.fetch_offset, bytes_max=bytes_max, end=end, at_least_one=at_least_one
                 )
-                region = log.read(offset, bytes_max=bytes_max, end=end, at_least_one=at_least_one)
+        except OffsetOutOfRange as error:
+            # A follower that fell out of the log has to know where it begins.
+            failed = _failed(target.partition, error.code)
+            failed.log_start_offset = Offset(error.start)
+            return failed
         except OttlaError as error:
             return _failed(target.partition, error.code)
         data = PartitionData(
@@ -170,6 +198,13 @@ class FetchHandler:
             return self._find(target)
         except OttlaError:
             return None
+
+
+def _follower(request: FetchRequest) -> BrokerId | None:
+    """The broker that asks in order to replicate; None for consumers."""
+    state = request.replica_state
+    replica = request.replica_id if state is None else state.replica_id
+    return BrokerId(replica) if replica >= 0 else None
 
 
 def _failed(index: int, code: ErrorCode) -> PartitionData:

@@ -1,0 +1,139 @@
+"""Makes this broker do what the cluster's picture says: logs, roles, settings, replication.
+
+Pictures are applied one after another, each as the difference to the one before. Whoever changed
+the cluster can wait until this broker has caught up with the change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ottla.broker.cluster_view import ClusterView
+from ottla.broker.partitions import Partitions
+from ottla.broker.replicas import Replicas
+from ottla.broker.replication import Replication
+from ottla.cluster.image import ClusterImage, TopicImage
+from ottla.cluster.metadata import ClusterMetadata
+from ottla.errors import OttlaError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What one picture has that another has not."""
+
+    deleted: tuple[TopicImage, ...]
+    """Gone, or re-created under the same name."""
+    changed: tuple[TopicImage, ...]
+    """New, or with other partitions, leaders or settings."""
+    is_broker_configured: bool
+    are_brokers_changed: bool
+
+
+def difference(old: ClusterImage, new: ClusterImage) -> Difference:
+    """What has to be done to get from one picture to the other."""
+    if old.topics is new.topics:
+        deleted: list[TopicImage] = []
+        changed: list[TopicImage] = []
+    else:
+        deleted = [
+            topic
+            for name, topic in old.topics.items()
+            if (now := new.topics.get(name)) is None or now.id != topic.id
+        ]
+        changed = [topic for name, topic in new.topics.items() if old.topics.get(name) != topic]
+    return Difference(
+        tuple(deleted),
+        tuple(changed),
+        old.broker_configs != new.broker_configs,
+        old.brokers != new.brokers,
+    )
+
+
+class ClusterFollower:
+    """Applies pictures in order."""
+
+    def __init__(
+        self,
+        metadata: ClusterMetadata,
+        view: ClusterView,
+        partitions: Partitions,
+        replicas: Replicas,
+        replication: Replication,
+    ) -> None:
+        self._metadata = metadata
+        self._view = view
+        self._partitions = partitions
+        self._replicas = replicas
+        self._replication = replication
+        self.observers: list[Callable[[Difference], None]] = []
+        """Told what was applied, once it was."""
+        self._applied = ClusterImage()
+        self._news = asyncio.Event()
+        self._caught_up = asyncio.Condition()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Applies the picture of now, and from then on each that follows."""
+        await self._apply(self._metadata.image)
+        self._metadata.observers.append(lambda _image: self._news.set())
+        self._news.set()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Applies no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._replication.stop()
+
+    async def caught_up(self) -> None:
+        """Returns when the picture of now is true on this broker."""
+        image = self._metadata.image
+        async with self._caught_up:
+            await self._caught_up.wait_for(
+                lambda: self._applied is image or self._applied is self._metadata.image
+            )
+
+    async def _run(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while (image := self._metadata.image) is not self._applied:
+                await self._apply(image)
+
+    async def _apply(self, image: ClusterImage) -> None:
+        found = difference(self._applied, image)
+        if found.is_broker_configured:
+            self._view.configured()
+        await self._delete(found)
+        await self._replicas.create(found.changed)
+        for topic in image.topics.values() if found.are_brokers_changed else found.changed:
+            self._take_roles(topic)
+        self._replicas.configure(
+            image.topics.values() if found.is_broker_configured else found.changed
+        )
+        async with self._caught_up:
+            self._applied = image
+            self._caught_up.notify_all()
+        for observer in self.observers:
+            observer(found)
+
+    async def _delete(self, found: Difference) -> None:
+        for topic in found.deleted:
+            for partition in self._partitions.of_topic(topic.name).values():
+                self._replication.leave(partition)
+        await self._replicas.delete(found.deleted)
+
+    def _take_roles(self, topic: TopicImage) -> None:
+        for index, partition in self._partitions.of_topic(topic.name).items():
+            try:
+                partition.take_role(topic.partitions[index])
+            except OttlaError as error:
+                log.error("%s cannot take its role: %s", partition.id, error)
+                continue
+            self._replication.update(partition)

@@ -1,0 +1,251 @@
+"""Pulls from one leader what this broker follows it in, over one connection with a fetch session.
+
+Invariants:
+1. A response is applied to a partition only if its log still ends where the request said, and the
+   partition still follows in the epoch the request was sent in.
+2. Batches of a later epoch than the one the fetch was sent in are not appended: a leader may have
+   been deposed and have truncated while the fetch was under way.
+3. Where the leader says that histories part, the log is cut to where they do, and nothing of that
+   response is appended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.broker.partition import Partition
+from ottla.errors import ErrorCode, OttlaError
+from ottla.model.ids import BrokerId, LeaderEpoch, Offset, TopicId
+from ottla.net.client_connection import ClientConnection, ConnectionFailed
+from ottla.net.listener import Address
+from ottla.protocol.api import APIS, ApiKey
+from ottla.protocol.frames import decode_response, decode_response_header, encode_request
+from ottla.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+)
+from ottla.records.batch import split
+
+FETCH_VERSION: Final = 17
+PARTITION_BYTES_MAX: Final = 1024 * 1024
+RESPONSE_BYTES_MAX: Final = 10 * 1024 * 1024
+WAIT_MS_MAX: Final = 500
+CONNECT_SECONDS_MAX: Final = 2.0
+ANSWER_SECONDS_MAX: Final = 10.0
+BACKOFF_SECONDS: Final = 0.2
+
+log = logging.getLogger(__name__)
+
+Key = tuple[TopicId, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a partition's log was when a fetch was sent."""
+
+    offset: Offset
+    leader_epoch: LeaderEpoch
+
+
+class ReplicaFetcher:
+    """One leader, and the partitions this broker follows it in."""
+
+    def __init__(self, broker_id: BrokerId, leader: BrokerId, address: Address) -> None:
+        self._broker_id = broker_id
+        self._leader = leader
+        self._address = address
+        self._partitions: dict[Key, Partition] = {}
+        self._paused: set[Key] = set()
+        self._asked: dict[Key, Asked] = {}
+        self._session_id = 0
+        self._session_epoch = 0
+        self._changed = asyncio.Event()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """Those that are followed now."""
+        return list(self._partitions.values())
+
+    def follow(self, partition: Partition) -> None:
+        """Begins to replicate a partition, or goes on with it in a new epoch."""
+        key = (partition.topic_id, partition.id.partition)
+        self._partitions[key] = partition
+        self._paused.discard(key)
+        self._asked.pop(key, None)
+        self._changed.set()
+
+    def leave(self, partition: Partition) -> None:
+        """Replicates the partition no more."""
+        key = (partition.topic_id, partition.id.partition)
+        self._partitions.pop(key, None)
+        self._paused.discard(key)
+        self._changed.set()
+
+    async def stop(self) -> None:
+        """Ends the connection."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._replicate()
+            except ConnectionFailed as failure:
+                log.info("replication from broker %d stopped: %s", self._leader, failure)
+            except OttlaError as error:
+                log.warning("replication from broker %d failed: %s", self._leader, error)
+            await asyncio.sleep(BACKOFF_SECONDS)
+
+    async def _replicate(self) -> None:
+        connection = await ClientConnection.open(
+            self._address.host, self._address.port, timeout_s=CONNECT_SECONDS_MAX
+        )
+        async with connection:
+            self._session_id = self._session_epoch = 0
+            self._asked.clear()
+            while True:
+                if not self._active():
+                    self._changed.clear()
+                    await self._changed.wait()
+                    continue
+                response = await self._fetch(connection)
+                self._take(response)
+
+    def _active(self) -> set[Key]:
+        return self._partitions.keys() - self._paused
+
+    # --- asking ---
+
+    async def _fetch(self, connection: ClientConnection) -> FetchResponse:
+        api = APIS[ApiKey.FETCH]
+        correlation_id = connection.next_correlation_id()
+        frame = encode_request(
+            api, FETCH_VERSION, correlation_id, f"broker-{self._broker_id}", self._request()
+        )
+        answer = await connection.request(frame, correlation_id, timeout_s=ANSWER_SECONDS_MAX)
+        _, position = decode_response_header(answer, api, FETCH_VERSION)
+        response = decode_response(api, FETCH_VERSION, answer, position)
+        assert isinstance(response, FetchResponse)
+        return response
+
+    def _request(self) -> FetchRequest:
+        """Names in a session only what is new or has moved since the last request."""
+        active = self._active()
+        wanted: dict[TopicId, list[FetchPartition]] = {}
+        for key in active:
+            partition = self._partitions[key]
+            asked = Asked(partition.log.end_offset, partition.leader_epoch)
+            if self._session_epoch and self._asked.get(key) == asked:
+                continue
+            self._asked[key] = asked
+            wanted.setdefault(key[0], []).append(
+                FetchPartition(
+                    key[1],
+                    asked.leader_epoch,
+                    asked.offset,
+                    partition.log.epochs.latest if asked.offset else -1,
+                    partition.log.start_offset,
+                    PARTITION_BYTES_MAX,
+                )
+            )
+        gone: dict[TopicId, list[int]] = {}
+        for key in self._asked.keys() - active:
+            gone.setdefault(key[0], []).append(key[1])
+            del self._asked[key]
+        return FetchRequest(
+            replica_state=ReplicaState(self._broker_id),
+            max_wait_ms=WAIT_MS_MAX,
+            min_bytes=1,
+            max_bytes=RESPONSE_BYTES_MAX,
+            session_id=self._session_id,
+            session_epoch=self._session_epoch,
+            topics=[FetchTopic(topic_id=topic, partitions=each) for topic, each in wanted.items()],
+            forgotten_topics_data=[
+                ForgottenTopic(topic_id=topic, partitions=each) for topic, each in gone.items()
+            ],
+        )
+
+    # --- taking what came ---
+
+    def _take(self, response: FetchResponse) -> None:
+        if response.error_code:
+            # The session is unknown or out of step: begin another.
+            self._session_id = self._session_epoch = 0
+            self._asked.clear()
+            return
+        self._session_id = response.session_id
+        self._session_epoch = self._session_epoch % (2**31 - 1) + 1 if response.session_id else 0
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = (TopicId(topic.topic_id), data.partition_index)
+                partition, asked = self._partitions.get(key), self._asked.get(key)
+                if partition is None or asked is None:
+                    continue
+                if asked != Asked(partition.log.end_offset, partition.leader_epoch):
+                    continue
+                try:
+                    self._apply(key, partition, data)
+                except OttlaError as error:
+                    log.error("replicating %s failed: %s", partition.id, error)
+                    self._paused.add(key)
+
+    def _apply(self, key: Key, partition: Partition, data: PartitionData) -> None:
+        if data.error_code:
+            self._handle_error(key, partition, data)
+            return
+        if data.diverging_epoch is not None:
+            _cut_to_common_history(partition, data.diverging_epoch)
+            return
+        records = data.records
+        if isinstance(records, memoryview) and len(records):
+            _append(partition, records)
+        partition.follow_watermarks(Offset(data.high_watermark), Offset(data.log_start_offset))
+
+    def _handle_error(self, key: Key, partition: Partition, data: PartitionData) -> None:
+        code = ErrorCode.of(data.error_code)
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            if data.log_start_offset > partition.log.end_offset:
+                # All that this log has was deleted at the leader: there is nothing to go on from.
+                partition.log.restart_at(data.log_start_offset)
+            elif data.log_start_offset >= 0:
+                partition.log.truncate_to(partition.log.high_watermark)
+            self._asked.pop(key, None)
+        elif code in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+            # The metadata has moved on; its news will say whom to follow.
+            self._paused.add(key)
+        elif code is not ErrorCode.UNKNOWN_LEADER_EPOCH:
+            log.info("the leader of %s answers %s", partition.id, code.name)
+
+
+def _cut_to_common_history(partition: Partition, diverging: EpochEndOffset) -> None:
+    """Cuts the log to where the leader's history and its own are still the same."""
+    own = partition.log.epoch_end(diverging.epoch)
+    end = diverging.end_offset
+    if own is not None:
+        end = min(end, own.end_offset)
+    log.info("%s parts from its leader's history: cut to %d", partition.id, end)
+    partition.log.truncate_to(Offset(end))
+
+
+def _append(partition: Partition, records: memoryview) -> None:
+    batches = split(records, ignore_torn_tail=True)
+    size_bytes = 0
+    for batch in batches:
+        if batch.leader_epoch > partition.leader_epoch:
+            break
+        size_bytes += batch.size_bytes
+    if size_bytes:
+        partition.log.append_as_follower(records[:size_bytes])
