@@ -26,6 +26,7 @@ class Hold:
         self._arrived = threading.Event()
         self._released = threading.Event()
         self._delivered = threading.Event()
+        self._answered = threading.Event()
         self._client: socket.socket | None = None
 
     def concerns(self, payload: bytes) -> bool:
@@ -46,6 +47,10 @@ class Hold:
         self._released.set()
         assert self._delivered.wait(WAIT_SECONDS_MAX), "the held request was not delivered"
 
+    def wait_answered(self) -> None:
+        """Wait until the broker has answered it, whether or not its client still listens."""
+        assert self._answered.wait(WAIT_SECONDS_MAX), "the held request was not answered"
+
     def keep(self, client: socket.socket) -> None:
         """The proxy's side: stay here until released."""
         self._client = client
@@ -55,6 +60,10 @@ class Hold:
     def note_delivered(self) -> None:
         """The proxy's side: the request is on its way."""
         self._delivered.set()
+
+    def note_answered(self) -> None:
+        """The proxy's side: an answer came on its connection."""
+        self._answered.set()
 
     def give_up(self) -> None:
         """The proxy's side: it ends."""
@@ -71,6 +80,7 @@ class Proxy:
         self._holds: list[Hold] = []
         self._kept: list[Hold] = []
         self._cuts: list[ApiKey] = []
+        self._unanswered: dict[socket.socket, Hold] = {}
         self._open: set[socket.socket] = set()
         self._is_closed = False
 
@@ -137,6 +147,7 @@ class Proxy:
                 hold = self._taken_hold(payload)
                 if hold is not None:
                     hold.keep(client)
+                    self._unanswered[broker] = hold
                 try:
                     broker.sendall(_SIZE.pack(len(payload)) + payload)
                 finally:
@@ -151,6 +162,9 @@ class Proxy:
     def _answers(self, client: socket.socket, broker: socket.socket) -> None:
         try:
             while (data := broker.recv(1 << 16)) != b"":
+                hold = self._unanswered.pop(broker, None)
+                if hold is not None:
+                    hold.note_answered()
                 client.sendall(data)
         except OSError:
             pass

@@ -1,18 +1,17 @@
 """Fixtures of the transaction battery: a broker with few shards, and a topic of two partitions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from ottla.testing import Broker
+from support.proxy import Proxy
 from support.requests import Place, a_topic
 from support.wire import Connection
 from transactions.committed_reads import CommittedReader
 from transactions.raw_producer import Dialect, RawProducer
 
 FEW_SHARDS = {"transaction.state.log.num.partitions": "1", "offsets.topic.num.partitions": "1"}
-
-MakeProducer = Callable[..., RawProducer]
 
 
 @pytest.fixture
@@ -38,19 +37,42 @@ def reader(broker: Broker) -> Iterator[CommittedReader]:
     opened.close()
 
 
-@pytest.fixture
-def make_producer() -> Iterator[MakeProducer]:
-    """Makes producers whose connections are closed after the test."""
-    made: list[RawProducer] = []
+class Stage:
+    """What most tests need: a broker, two partitions, a reader of them, and producers."""
 
-    def make(
-        bootstrap: str, dialect: Dialect, *, name: str = "teller", timeout_ms: int = 60_000
+    def __init__(self, broker: Broker, places: list[Place], reader: CommittedReader) -> None:
+        self.broker = broker
+        self.places = places
+        self.reader = reader
+        self._made: list[RawProducer] = []
+
+    def producer(
+        self,
+        dialect: Dialect,
+        *,
+        name: str = "teller",
+        timeout_ms: int = 60_000,
+        through: Proxy | None = None,
     ) -> RawProducer:
+        """A producer that has taken its transactional id over."""
+        bootstrap = (through or self.broker).bootstrap_servers
         producer = RawProducer(bootstrap, name, dialect, timeout_ms)
-        made.append(producer)
+        self._made.append(producer)
         producer.init()
         return producer
 
-    yield make
-    for producer in made:
-        producer.close()
+    def committed(self) -> list[list[bytes]]:
+        """The committed values of both partitions, once no transaction is open there."""
+        self.reader.wait_stable(*self.places)
+        return [self.reader.read(place).values for place in self.places]
+
+    def close(self) -> None:
+        for producer in self._made:
+            producer.close()
+
+
+@pytest.fixture
+def stage(broker: Broker, places: list[Place], reader: CommittedReader) -> Iterator[Stage]:
+    made = Stage(broker, places, reader)
+    yield made
+    made.close()

@@ -26,7 +26,7 @@ from support.eventually import eventually
 from support.requests import Place, a_topic
 from support.wire import Connection
 from transactions.committed_reads import CommittedReader
-from transactions.conftest import FEW_SHARDS, MakeProducer
+from transactions.conftest import FEW_SHARDS, Stage
 from transactions.raw_producer import FIRST, SECOND, Dialect, RawProducer
 
 GROUP = "tellers"
@@ -82,26 +82,20 @@ def prepared(producer: RawProducer, places: list[Place], *, committed: bool) -> 
     ids=lambda one: one.__name__,
 )
 def test_what_was_decided_is_finished_by_the_next_broker(
-    broker: Broker,
-    places: list[Place],
-    make_producer: MakeProducer,
-    tmp_path: Path,
-    dialect: Dialect,
-    committed: bool,
-    crash: Callable[[Patch], None],
+    stage: Stage, tmp_path: Path, dialect: Dialect, committed: bool, crash: Callable[[Patch], None]
 ) -> None:
-    producer = make_producer(broker.bootstrap_servers, dialect)
+    producer = stage.producer(dialect)
     with pytest.MonkeyPatch.context() as patch:
         crash(patch)
-        prepared(producer, places, committed=committed)
+        prepared(producer, stage.places, committed=committed)
         if crash is not before_any_marker:
-            reader = CommittedReader(broker.bootstrap_servers)
-            reader.wait_stable(places[0])
+            reader = CommittedReader(stage.broker.bootstrap_servers)
+            reader.wait_stable(stage.places[0])
             reader.close()
         assert producer.state() == ("PrepareCommit" if committed else "PrepareAbort")
-        shutil.copytree(broker.data, tmp_path / "data")
+        shutil.copytree(stage.broker.data, tmp_path / "data")
     with Broker(data=tmp_path / "data", settings=FEW_SHARDS) as successor:
-        check_finished(successor, producer, places, committed=committed)
+        check_finished(successor, producer, stage.places, committed=committed)
 
 
 def check_finished(
@@ -128,86 +122,77 @@ def check_finished(
 
 @both_versions
 def test_an_open_transaction_goes_on_after_a_crash(
-    broker: Broker,
-    places: list[Place],
-    make_producer: MakeProducer,
-    tmp_path: Path,
-    dialect: Dialect,
+    stage: Stage, tmp_path: Path, dialect: Dialect
 ) -> None:
-    producer = make_producer(broker.bootstrap_servers, dialect)
-    producer.write(places[0], b"before")
-    request = producer.produce_request(places[0], [(None, b"perhaps")])
-    offset = producer.write(places[0], b"perhaps")
-    with after_a_crash(broker, tmp_path / "data") as successor:
+    producer = stage.producer(dialect)
+    producer.write(stage.places[0], b"before")
+    request = producer.produce_request(stage.places[0], [(None, b"perhaps")])
+    offset = producer.write(stage.places[0], b"perhaps")
+    with after_a_crash(stage.broker, tmp_path / "data") as successor:
         reader = CommittedReader(successor.bootstrap_servers)
         again = replace(producer, bootstrap=successor.bootstrap_servers)
-        assert reader.ends(places[0]) == (0, 2)
+        assert reader.ends(stage.places[0]) == (0, 2)
         answer = again.connection.exchange(request, dialect.produce, ProduceResponse)
         repeated = answer.responses[0].partition_responses[0]
         assert (repeated.error_code, repeated.base_offset) == (0, offset), "known from before"
-        again.write(places[0], b"after")
-        again.write(places[1], b"after")
+        again.write(stage.places[0], b"after")
+        again.write(stage.places[1], b"after")
         again.commit()
-        reader.wait_stable(*places)
-        assert reader.read(places[0]).values == [b"before", b"perhaps", b"after"]
-        assert reader.read(places[1]).values == [b"after"]
+        reader.wait_stable(*stage.places)
+        assert reader.read(stage.places[0]).values == [b"before", b"perhaps", b"after"]
+        assert reader.read(stage.places[1]).values == [b"after"]
         again.close()
         reader.close()
 
 
-def test_an_open_transaction_still_times_out_after_a_crash(
-    broker: Broker, places: list[Place], make_producer: MakeProducer, tmp_path: Path
-) -> None:
-    make_producer(broker.bootstrap_servers, SECOND).write(places[0], b"left alone")
-    with after_a_crash(broker, tmp_path / "data") as successor:
+def test_an_open_transaction_still_times_out_after_a_crash(stage: Stage, tmp_path: Path) -> None:
+    stage.producer(SECOND).write(stage.places[0], b"left alone")
+    with after_a_crash(stage.broker, tmp_path / "data") as successor:
         reader = CommittedReader(successor.bootstrap_servers)
         successor.clock.advance(seconds=71)
-        reader.wait_stable(*places)
-        assert reader.read(places[0]).values == []
+        reader.wait_stable(*stage.places)
+        assert reader.read(stage.places[0]).values == []
         reader.close()
 
 
 def test_a_producer_before_its_first_transaction_survives_a_crash(
-    broker: Broker, places: list[Place], make_producer: MakeProducer, tmp_path: Path
+    stage: Stage, tmp_path: Path
 ) -> None:
-    producer = make_producer(broker.bootstrap_servers, SECOND)
-    with after_a_crash(broker, tmp_path / "data") as successor:
+    producer = stage.producer(SECOND)
+    with after_a_crash(stage.broker, tmp_path / "data") as successor:
         again = replace(producer, bootstrap=successor.bootstrap_servers)
         assert again.state() == "Empty"
-        again.write(places[0], b"first")
+        again.write(stage.places[0], b"first")
         again.commit()
         reader = CommittedReader(successor.bootstrap_servers)
-        reader.wait_stable(*places)
-        assert reader.read(places[0]).values == [b"first"]
+        reader.wait_stable(*stage.places)
+        assert reader.read(stage.places[0]).values == [b"first"]
         again.close()
         reader.close()
 
 
 @both_versions
 def test_offsets_decided_before_a_crash_are_not_lost_while_the_group_loads(
-    broker: Broker,
-    places: list[Place],
-    make_producer: MakeProducer,
-    tmp_path: Path,
-    dialect: Dialect,
+    stage: Stage, tmp_path: Path, dialect: Dialect
 ) -> None:
     """The group's log takes several turns to read; the marker is written meanwhile."""
-    filler = make_producer(broker.bootstrap_servers, FIRST, name="filler")
-    with Connection(broker.bootstrap_servers) as connection:
+    filler = stage.producer(FIRST, name="filler")
+    with Connection(stage.broker.bootstrap_servers) as connection:
         topic = a_topic(connection, "filler" * 40, partitions=20)
     for number in range(250):
         filler.send_offsets(GROUP, {(topic, partition): number for partition in range(20)})
     filler.commit()
-    producer = make_producer(broker.bootstrap_servers, dialect)
+    producer = stage.producer(dialect)
     with pytest.MonkeyPatch.context() as patch:
         before_any_marker(patch)
-        prepared(producer, places, committed=True)
-        shutil.copytree(broker.data, tmp_path / "data")
+        prepared(producer, stage.places, committed=True)
+        shutil.copytree(stage.broker.data, tmp_path / "data")
     with Broker(data=tmp_path / "data", settings=FEW_SHARDS) as successor:
         reader = CommittedReader(successor.bootstrap_servers)
-        reader.wait_stable(*places)
+        reader.wait_stable(*stage.places)
         eventually(
-            lambda: reader.group_offset(GROUP, places[0]) == 5, "the group's offset of before"
+            lambda: reader.group_offset(GROUP, stage.places[0]) == 5,
+            "the group's offset of before",
         )
         reader.close()
 

@@ -17,8 +17,7 @@ from ottla.testing import Broker
 from support.eventually import eventually
 from support.proxy import Proxy
 from support.requests import Place
-from transactions.committed_reads import CommittedReader
-from transactions.conftest import MakeProducer
+from transactions.conftest import Stage
 from transactions.raw_producer import (
     FIRST,
     SECOND,
@@ -55,51 +54,38 @@ def wait_timed_out(broker: Broker, producer: RawProducer) -> None:
 
 
 @both_versions
-def test_a_transaction_past_its_time_out_is_aborted(
-    broker: Broker,
-    places: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    dialect: Dialect,
-) -> None:
-    producer = make_producer(broker.bootstrap_servers, dialect, timeout_ms=TIMEOUT_MS)
-    producer.write(places[0], b"too slow")
-    stable, high_watermark = reader.ends(places[0])
+def test_a_transaction_past_its_time_out_is_aborted(stage: Stage, dialect: Dialect) -> None:
+    producer = stage.producer(dialect, timeout_ms=TIMEOUT_MS)
+    producer.write(stage.places[0], b"too slow")
+    stable, high_watermark = stage.reader.ends(stage.places[0])
     assert stable == 0 < high_watermark
-    wait_timed_out(broker, producer)
-    read = reader.read(places[0])
+    wait_timed_out(stage.broker, producer)
+    read = stage.reader.read(stage.places[0])
     assert read.is_stable
     assert read.values == []
 
 
 @both_versions
 def test_a_commit_held_longer_than_the_time_out_commits_nothing(
-    broker: Broker,
-    proxy: Proxy,
-    places: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    aside: ThreadPoolExecutor,
-    dialect: Dialect,
+    stage: Stage, proxy: Proxy, aside: ThreadPoolExecutor, dialect: Dialect
 ) -> None:
-    producer = make_producer(proxy.bootstrap_servers, dialect, timeout_ms=TIMEOUT_MS)
-    watching = RawProducer(broker.bootstrap_servers, producer.transactional_id)
-    for place in places:
+    producer = stage.producer(dialect, through=proxy, timeout_ms=TIMEOUT_MS)
+    watching = RawProducer(stage.broker.bootstrap_servers, producer.transactional_id)
+    for place in stage.places:
         producer.write(place, b"held")
     hold = proxy.hold(ApiKey.END_TXN)
     committing = aside.submit(producer.commit)
     hold.wait_arrived()
-    wait_timed_out(broker, watching)
+    wait_timed_out(stage.broker, watching)
     hold.release()
     with pytest.raises(Refused) as refused:
         committing.result()
     expected = ErrorCode.PRODUCER_FENCED if dialect is FIRST else ErrorCode.INVALID_TXN_STATE
     assert refused.value.code is expected
     recover(producer)
-    producer.write(places[0], b"after")
+    producer.write(stage.places[0], b"after")
     producer.commit()
-    reader.wait_stable(*places)
-    assert [reader.read(place).values for place in places] == [[b"after"], []]
+    assert stage.committed() == [[b"after"], []]
     watching.close()
 
 
@@ -113,76 +99,57 @@ def recover(producer: RawProducer) -> None:
 
 @pytest.mark.parametrize("held_commits", [True, False])
 def test_a_delayed_end_does_not_end_the_next_transaction(
-    broker: Broker,
-    proxy: Proxy,
-    places: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    aside: ThreadPoolExecutor,
-    held_commits: bool,
+    stage: Stage, proxy: Proxy, aside: ThreadPoolExecutor, held_commits: bool
 ) -> None:
     """KAFKA-17754: the request is sent again on another connection, and the first comes later."""
-    producer = make_producer(proxy.bootstrap_servers, SECOND)
-    producer.write(places[0], b"one")
+    producer = stage.producer(SECOND, through=proxy)
+    producer.write(stage.places[0], b"one")
     hold = proxy.hold(ApiKey.END_TXN)
     ending = aside.submit(producer.commit if held_commits else producer.abort)
     hold.wait_arrived()
     hold.hang_up()
     ending.result()
-    producer.write(places[0], b"two")
+    producer.write(stage.places[0], b"two")
     hold.release()
-    producer.write(places[1], b"two")
+    hold.wait_answered()
+    producer.write(stage.places[1], b"two")
     if held_commits:
         producer.abort()
     else:
         producer.commit()
-    reader.wait_stable(*places)
     expected = [[b"one"], []] if held_commits else [[b"two"], [b"two"]]
-    assert [reader.read(place).values for place in places] == expected
+    assert stage.committed() == expected
 
 
 @both_versions
 def test_a_produce_that_arrives_after_the_time_out_is_refused(
-    broker: Broker,
-    proxy: Proxy,
-    places: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    aside: ThreadPoolExecutor,
-    dialect: Dialect,
+    stage: Stage, proxy: Proxy, aside: ThreadPoolExecutor, dialect: Dialect
 ) -> None:
-    producer = make_producer(broker.bootstrap_servers, dialect, timeout_ms=TIMEOUT_MS)
-    producer.write(places[0], b"in time")
+    producer = stage.producer(dialect, timeout_ms=TIMEOUT_MS)
+    producer.write(stage.places[0], b"in time")
     if dialect is FIRST:
-        producer.add(places[1])
-    late = held_produce(proxy, aside, producer, places[1])
-    wait_timed_out(broker, producer)
+        producer.add(stage.places[1])
+    late = held_produce(proxy, aside, producer, stage.places[1])
+    wait_timed_out(stage.broker, producer)
     assert late.arrive() in {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
-    assert all(reader.read(place).is_stable for place in places)
-    assert all(reader.read(place).values == [] for place in places)
+    assert all(stage.reader.read(place).is_stable for place in stage.places)
+    assert all(stage.reader.read(place).values == [] for place in stage.places)
 
 
 @both_versions
 @pytest.mark.parametrize("is_next_open", [False, True])
 def test_a_produce_that_arrives_after_the_end_opens_no_transaction(
-    broker: Broker,
-    proxy: Proxy,
-    places: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    aside: ThreadPoolExecutor,
-    dialect: Dialect,
-    is_next_open: bool,
+    stage: Stage, proxy: Proxy, aside: ThreadPoolExecutor, dialect: Dialect, is_next_open: bool
 ) -> None:
     """The epoch is the same in the first version: only asking the coordinator shows it is late."""
-    producer = make_producer(broker.bootstrap_servers, dialect)
-    producer.write(places[0], b"in time")
+    producer = stage.producer(dialect)
+    producer.write(stage.places[0], b"in time")
     if dialect is FIRST:
-        producer.add(places[1])
-    late = held_produce(proxy, aside, producer, places[1])
+        producer.add(stage.places[1])
+    late = held_produce(proxy, aside, producer, stage.places[1])
     producer.abort()
     if is_next_open:
-        producer.write(places[0], b"next")
+        producer.write(stage.places[0], b"next")
     assert late.arrive() in {
         ErrorCode.INVALID_TXN_STATE,
         ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -190,9 +157,9 @@ def test_a_produce_that_arrives_after_the_end_opens_no_transaction(
     }
     if is_next_open:
         producer.commit()
-    reader.wait_stable(*places)
-    assert reader.read(places[0]).values == ([b"next"] if is_next_open else [])
-    assert reader.read(places[1]).values == []
+    stage.reader.wait_stable(*stage.places)
+    assert stage.reader.read(stage.places[0]).values == ([b"next"] if is_next_open else [])
+    assert stage.reader.read(stage.places[1]).values == []
 
 
 class LateProduce:
@@ -223,30 +190,22 @@ def held_produce(
     return LateProduce(proxy, aside, request, producer.dialect.produce)
 
 
-def test_a_late_produce_is_not_taken_along_by_one_that_is_in_time(
-    places: list[Place], make_producer: MakeProducer, broker: Broker, reader: CommittedReader
-) -> None:
+def test_a_late_produce_is_not_taken_along_by_one_that_is_in_time(stage: Stage) -> None:
     """One request for two partitions, of which only one is in the transaction."""
-    producer = make_producer(broker.bootstrap_servers, FIRST)
-    producer.write(places[0], b"one")
-    request = producer.produce_request(places[0], [(None, b"two")])
-    stranger = producer.produce_request(places[1], [(None, b"two")])
+    producer = stage.producer(FIRST)
+    producer.write(stage.places[0], b"one")
+    request = producer.produce_request(stage.places[0], [(None, b"two")])
+    stranger = producer.produce_request(stage.places[1], [(None, b"two")])
     request.topic_data += stranger.topic_data
     answer = producer.connection.exchange(request, FIRST.produce, ProduceResponse)
     codes = [topic.partition_responses[0].error_code for topic in answer.responses]
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE]
     producer.commit()
-    reader.wait_stable(*places)
-    assert [reader.read(place).values for place in places] == [[b"one", b"two"], []]
+    assert stage.committed() == [[b"one", b"two"], []]
 
 
 def test_a_partition_whose_transaction_ends_while_another_is_asked_about_is_not_written_to(
-    broker: Broker,
-    places: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    aside: ThreadPoolExecutor,
-    monkeypatch: pytest.MonkeyPatch,
+    stage: Stage, aside: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One request for two partitions: one is open, the coordinator is asked about the other."""
     is_asked, may_answer = threading.Event(), threading.Event()
@@ -260,31 +219,26 @@ def test_a_partition_whose_transaction_ends_while_another_is_asked_about_is_not_
         await asyncio.to_thread(may_answer.wait, 20)
         return codes
 
-    producer = make_producer(broker.bootstrap_servers, FIRST)
-    producer.write(places[0], b"one")
-    producer.add(places[1])
+    producer = stage.producer(FIRST)
+    producer.write(stage.places[0], b"one")
+    producer.add(stage.places[1])
     monkeypatch.setattr(TransactionCoordinator, "verify_committed", verify_slowly)
-    request = producer.produce_request(places[0], [(None, b"two")])
-    request.topic_data += producer.produce_request(places[1], [(None, b"two")]).topic_data
-    beside = MessageConnection(broker.bootstrap_servers)
+    request = producer.produce_request(stage.places[0], [(None, b"two")])
+    request.topic_data += producer.produce_request(stage.places[1], [(None, b"two")]).topic_data
+    beside = MessageConnection(stage.broker.bootstrap_servers)
     answer = aside.submit(beside.exchange, request, FIRST.produce, ProduceResponse)
     assert is_asked.wait(20)
     producer.abort()
-    reader.wait_stable(*places)
+    stage.reader.wait_stable(*stage.places)
     may_answer.set()
     codes = [topic.partition_responses[0].error_code for topic in answer.result().responses]
     beside.close()
     assert codes == [ErrorCode.INVALID_TXN_STATE] * 2
-    assert all(reader.read(place).is_stable for place in places)
+    assert all(stage.reader.read(place).is_stable for place in stage.places)
 
 
 def test_records_that_wait_for_the_coordinator_stay_what_they_are(
-    broker: Broker,
-    places: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    aside: ThreadPoolExecutor,
-    monkeypatch: pytest.MonkeyPatch,
+    stage: Stage, aside: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Meanwhile others send just as large requests, into the same receive buffer."""
     is_asked, may_answer = threading.Event(), threading.Event()
@@ -299,49 +253,43 @@ def test_records_that_wait_for_the_coordinator_stay_what_they_are(
         return await add(self, addition)
 
     monkeypatch.setattr(TransactionCoordinator, "add", add_slowly)
-    slow = make_producer(broker.bootstrap_servers, SECOND, name="slow")
-    fast = make_producer(broker.bootstrap_servers, SECOND, name="fast")
-    writing = aside.submit(slow.write, places[0], b"slow")
+    slow = stage.producer(SECOND, name="slow")
+    fast = stage.producer(SECOND, name="fast")
+    writing = aside.submit(slow.write, stage.places[0], b"slow")
     assert is_asked.wait(20)
-    fast.write(places[0], b"fast")
+    fast.write(stage.places[0], b"fast")
     may_answer.set()
     writing.result()
     for producer in (slow, fast):
         producer.commit()
-    reader.wait_stable(*places)
-    assert reader.read(places[0]).values == [b"fast", b"slow"]
+    stage.reader.wait_stable(*stage.places)
+    assert stage.reader.read(stage.places[0]).values == [b"fast", b"slow"]
 
 
 def test_records_of_a_delayed_produce_stay_what_they_are(
-    broker: Broker,
-    places: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    aside: ThreadPoolExecutor,
+    stage: Stage, aside: ThreadPoolExecutor
 ) -> None:
-    slow = make_producer(broker.bootstrap_servers, SECOND, name="slow")
-    fast = make_producer(broker.bootstrap_servers, SECOND, name="fast")
-    broker.faults.delay("Produce", seconds=600)
-    writing = aside.submit(slow.write, places[0], b"slow")
-    eventually(lambda: not broker.faults.concerns(ApiKey.PRODUCE), "the delay's beginning")
-    fast.write(places[0], b"fast")
+    slow = stage.producer(SECOND, name="slow")
+    fast = stage.producer(SECOND, name="fast")
+    stage.broker.faults.delay("Produce", seconds=600)
+    writing = aside.submit(slow.write, stage.places[0], b"slow")
+    eventually(lambda: not stage.broker.faults.concerns(ApiKey.PRODUCE), "the delay's beginning")
+    fast.write(stage.places[0], b"fast")
     fast.commit()
-    broker.clock.advance(seconds=600)
+    stage.broker.clock.advance(seconds=600)
     writing.result()
     slow.commit()
-    reader.wait_stable(*places)
-    assert reader.read(places[0]).values == [b"fast", b"slow"]
+    stage.reader.wait_stable(*stage.places)
+    assert stage.reader.read(stage.places[0]).values == [b"fast", b"slow"]
 
 
-def test_an_answer_that_was_lost_is_given_again(
-    places: list[Place], proxy: Proxy, make_producer: MakeProducer, reader: CommittedReader
-) -> None:
-    producer = make_producer(proxy.bootstrap_servers, SECOND)
+def test_an_answer_that_was_lost_is_given_again(stage: Stage, proxy: Proxy) -> None:
+    producer = stage.producer(SECOND, through=proxy)
     proxy.cut_answer(ApiKey.PRODUCE)
-    producer.write(places[0], b"once")
+    producer.write(stage.places[0], b"once")
     proxy.cut_answer(ApiKey.END_TXN)
     before = producer.epoch
     producer.commit()
     assert producer.epoch == before + 1
-    reader.wait_stable(*places)
-    assert reader.read(places[0]).values == [b"once"]
+    stage.reader.wait_stable(*stage.places)
+    assert stage.reader.read(stage.places[0]).values == [b"once"]

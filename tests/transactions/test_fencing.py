@@ -9,7 +9,7 @@ from ottla.errors import ErrorCode
 from ottla.testing import Broker
 from support.requests import Place
 from transactions.committed_reads import CommittedReader
-from transactions.conftest import MakeProducer
+from transactions.conftest import Stage
 from transactions.raw_producer import FIRST, SECOND, Dialect, RawProducer, Refused
 
 FENCED = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH}
@@ -32,27 +32,19 @@ def void(_: object) -> None:
 
 @pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS)
 @pytest.mark.parametrize("dialect", [FIRST, SECOND], ids=lambda one: one.name)
-def test_a_zombie_can_do_nothing(
-    broker: Broker,
-    places: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    dialect: Dialect,
-    deed: Deed,
-) -> None:
-    zombie = make_producer(broker.bootstrap_servers, dialect)
-    zombie.write(places[0], b"of the dead")
-    successor = make_producer(broker.bootstrap_servers, dialect)
-    successor.write(places[0], b"alive")
+def test_a_zombie_can_do_nothing(stage: Stage, dialect: Dialect, deed: Deed) -> None:
+    zombie = stage.producer(dialect)
+    zombie.write(stage.places[0], b"of the dead")
+    successor = stage.producer(dialect)
+    successor.write(stage.places[0], b"alive")
     with pytest.raises(Refused) as refused:
-        deed(zombie, places[0])
+        deed(zombie, stage.places[0])
     assert refused.value.code in FENCED
-    successor.write(places[1], b"alive")
-    successor.send_offsets(GROUP, {places[0]: 3})
+    successor.write(stage.places[1], b"alive")
+    successor.send_offsets(GROUP, {stage.places[0]: 3})
     successor.commit()
-    reader.wait_stable(*places)
-    assert [reader.read(place).values for place in places] == [[b"alive"], [b"alive"]]
-    assert reader.group_offset(GROUP, places[0]) == 3
+    assert stage.committed() == [[b"alive"], [b"alive"]]
+    assert stage.reader.group_offset(GROUP, stage.places[0]) == 3
 
 
 def test_a_real_client_learns_that_it_was_fenced(
@@ -78,16 +70,14 @@ def test_a_real_client_learns_that_it_was_fenced(
     assert reader.read(places[0]).values == [b"alive"]
 
 
-def test_ids_beside_each_other_do_not_disturb_each_other(
-    broker: Broker, places: list[Place], reader: CommittedReader, make_producer: MakeProducer
-) -> None:
-    first = make_producer(broker.bootstrap_servers, FIRST, name="one")
-    second = make_producer(broker.bootstrap_servers, SECOND, name="two")
+def test_ids_beside_each_other_do_not_disturb_each_other(stage: Stage) -> None:
+    first = stage.producer(FIRST, name="one")
+    second = stage.producer(SECOND, name="two")
     for producer in (first, second, first):
-        producer.write(places[0], producer.transactional_id.encode())
+        producer.write(stage.places[0], producer.transactional_id.encode())
     second.commit()
-    stable, _ = reader.ends(places[0])
+    stable, _ = stage.reader.ends(stage.places[0])
     assert stable == 0, "what is committed waits for what is open before it"
     first.abort()
-    reader.wait_stable(*places)
-    assert reader.read(places[0]).values == [b"two"]
+    stage.reader.wait_stable(*stage.places)
+    assert stage.reader.read(stage.places[0]).values == [b"two"]

@@ -10,8 +10,7 @@ from ottla.errors import ErrorCode
 from ottla.testing import Broker
 from support.requests import Place, a_topic
 from support.wire import Connection
-from transactions.committed_reads import CommittedReader
-from transactions.conftest import MakeProducer
+from transactions.conftest import Stage
 from transactions.raw_producer import FIRST, SECOND, Dialect, RawProducer, Refused
 from transactions.shared_task import Task, run_task
 
@@ -57,21 +56,18 @@ def tasks_of(driver: RawProducer, round_number: int) -> list[Task]:
 
 @both_versions
 def test_all_partitions_become_visible_with_the_drivers_commit(
-    broker: Broker,
-    sink: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    executors: ProcessPoolExecutor,
-    dialect: Dialect,
+    stage: Stage, sink: list[Place], executors: ProcessPoolExecutor, dialect: Dialect
 ) -> None:
     expected: list[list[bytes]] = [[] for _ in sink]
-    driver = make_producer(broker.bootstrap_servers, dialect, name="query")
+    driver = stage.producer(dialect, name="query")
     for round_number in range(4):
         driver.init()  # each round has an epoch of its own, in either version
         tasks = tasks_of(driver, round_number)
         processes = set(executors.map(run_task, tasks))
         assert len(processes) > 1, "several processes wrote"
-        assert [reader.read(place).values for place in sink] == expected, "not before the commit"
+        assert [stage.reader.read(place).values for place in sink] == expected, (
+            "not before the commit"
+        )
         driver.send_offsets(LEDGER_GROUP, {LEDGER: round_number})
         if round_number == 2:
             driver.abort()
@@ -79,23 +75,18 @@ def test_all_partitions_become_visible_with_the_drivers_commit(
             driver.commit()
             for task in tasks:
                 expected[task.partition] += task.values()
-        reader.wait_stable(*sink)
-        assert [reader.read(place).values for place in sink] == expected
-    assert reader.group_offset(LEDGER_GROUP, LEDGER) == 3
+        stage.reader.wait_stable(*sink)
+        assert [stage.reader.read(place).values for place in sink] == expected
+    assert stage.reader.group_offset(LEDGER_GROUP, LEDGER) == 3
 
 
 @both_versions
 def test_a_task_of_a_driver_that_was_replaced_writes_nothing(
-    broker: Broker,
-    sink: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    executors: ProcessPoolExecutor,
-    dialect: Dialect,
+    stage: Stage, sink: list[Place], executors: ProcessPoolExecutor, dialect: Dialect
 ) -> None:
-    old = tasks_of(make_producer(broker.bootstrap_servers, dialect, name="query"), 0)
+    old = tasks_of(stage.producer(dialect, name="query"), 0)
     run_task(old[0])
-    new_driver = make_producer(broker.bootstrap_servers, dialect, name="query")
+    new_driver = stage.producer(dialect, name="query")
     new = tasks_of(new_driver, 1)
     list(executors.map(run_task, new))
     for task in old:
@@ -103,23 +94,19 @@ def test_a_task_of_a_driver_that_was_replaced_writes_nothing(
             run_task(task)
         assert refused.value.code in {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH}
     new_driver.commit()
-    reader.wait_stable(*sink)
-    assert [reader.read(place).values for place in sink] == [task.values() for task in new]
+    stage.reader.wait_stable(*sink)
+    assert [stage.reader.read(place).values for place in sink] == [task.values() for task in new]
 
 
 @both_versions
 def test_a_task_that_runs_again_in_the_same_transaction_writes_nothing_twice(
-    broker: Broker,
-    sink: list[Place],
-    reader: CommittedReader,
-    make_producer: MakeProducer,
-    dialect: Dialect,
+    stage: Stage, sink: list[Place], dialect: Dialect
 ) -> None:
     """Its batches are known by their sequence."""
-    driver = make_producer(broker.bootstrap_servers, dialect, name="query")
+    driver = stage.producer(dialect, name="query")
     tasks = tasks_of(driver, 0)
     for task in (*tasks, tasks[1]):
         run_task(task)
     driver.commit()
-    reader.wait_stable(*sink)
-    assert [reader.read(place).values for place in sink] == [task.values() for task in tasks]
+    stage.reader.wait_stable(*sink)
+    assert [stage.reader.read(place).values for place in sink] == [task.values() for task in tasks]
