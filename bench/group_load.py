@@ -1,7 +1,7 @@
 """Groups on the wire: many members, each with a connection of its own as real consumers have.
 
 Knows the classic protocol only: JoinGroup 5, SyncGroup 3, Heartbeat 3, LeaveGroup 1, OffsetCommit 6
-and FindCoordinator 1. The assignment is a few opaque bytes, since brokers do not read it.
+and FindCoordinator 1. Members subscribe to nothing and are assigned nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ COMMITTING_MAX = 64
 MEMBER_ID_REQUIRED = 79
 NOT_YET = {14, 15, 16}  # the coordinator is loading, or not known yet
 JOIN_AGAIN = {22, 27}  # the generation is over, or is being replaced
-ASSIGNMENT = b"assigned by nobody in particular"
+SUBSCRIPTION = struct.pack(">hii", 0, 0, -1)
+ASSIGNMENT = struct.pack(">hii", 0, 0, -1)
+"""Version 0 of what consumers tell each other, naming no topic. Brokers may read it."""
 
 
 class Member(asyncio.Protocol):
@@ -106,7 +108,7 @@ class Member(asyncio.Protocol):
         body = wire.string(self._group.name)
         body += struct.pack(">ii", SESSION_TIMEOUT_MS, REBALANCE_TIMEOUT_MS)
         body += wire.string(self.member_id) + wire.string(None) + wire.string("consumer")
-        body += struct.pack(">i", 1) + wire.string("range") + _block(b"subscription")
+        body += struct.pack(">i", 1) + wire.string("range") + _block(SUBSCRIPTION)
         answer = await self.request(wire.JOIN_GROUP, body)
         _, error, generation = answer.take("ihi")
         answer.string()

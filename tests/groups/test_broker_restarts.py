@@ -69,7 +69,7 @@ def test_groups_go_on_when_the_broker_is_killed_and_started_again(
                 timeout_seconds=DRAIN_SECONDS_MAX,
             )
     finally:
-        feed.stop()
+        feed.close()
     for fleet in fleets:
         assert Chronicle(fleet).problems() == []
 

@@ -51,7 +51,7 @@ def test_a_rolling_bounce_of_static_members_causes_no_rebalance(
         produced = feed.stop()
         eventually(lambda: not missing(fleet, produced), "reading of every record")
     finally:
-        feed.stop()
+        feed.close()
     assert Chronicle(fleet).problems() == []
 
 

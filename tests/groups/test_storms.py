@@ -83,7 +83,7 @@ def test_a_group_of_ten_survives_a_storm(
         fleet.send_away(fleet.living)
     finally:
         snapshots.stop()
-        feed.stop()
+        feed.close()
     assert Chronicle(fleet).problems() == []
     assert snapshots.shared == []
     assert snapshots.stable_count > 0, "the broker described the group while it was stable"

@@ -187,8 +187,9 @@ class Chronicle:
 
 def missing(fleet: Fleet, produced: dict[int, set[int]]) -> dict[int, set[int]]:
     """The records nobody has read yet, by partition."""
-    read = Chronicle(fleet).read_offsets()
-    left = {
-        partition: offsets - set(read.get(partition, ())) for partition, offsets in produced.items()
-    }
+    left = {partition: set(offsets) for partition, offsets in produced.items()}
+    for member in fleet.members:
+        for event in member.of_kind(RECORDS):
+            for partition, offsets in event.offsets.items():
+                left[partition].difference_update(offsets)
     return {partition: offsets for partition, offsets in left.items() if offsets}
