@@ -6,42 +6,19 @@ In memory (for tests) there is no disk to wait for and therefore no thread.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from ottla.cluster.sqlite_tree import SqliteTree
-from ottla.cluster.store import (
-    ROOT,
-    Done,
-    Node,
-    NodeChanged,
-    Operation,
-    StoreFailed,
-    Watcher,
-    check_path,
-)
+from ottla.cluster.session import Session
+from ottla.cluster.sqlite_tree import SESSION_ID, SqliteTree
+from ottla.cluster.store import Done, Node, NodeChanged, Operation, StoreFailed, Watch, Watcher
+from ottla.cluster.watchers import Watchers
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@dataclass(eq=False, slots=True)
-class _Watch:
-    prefix: str
-    watcher: Watcher
-    watches: list[_Watch] = field(repr=False)
-
-    def cancel(self) -> None:
-        if self in self.watches:
-            self.watches.remove(self)
-
-    def sees(self, path: str) -> bool:
-        if self.prefix == ROOT or path == self.prefix:
-            return True
-        return path.startswith(self.prefix) and path[len(self.prefix)] == "/"
 
 
 class EmbeddedStore:
@@ -53,8 +30,9 @@ class EmbeddedStore:
         self._tree = tree
         self._loop = loop
         self._thread = thread
-        self._watches: list[_Watch] = []
+        self._watchers = Watchers(loop)
         self._is_closed = False
+        self.session = Session(SESSION_ID, never_ends=True)
 
     @classmethod
     async def open(cls, path: Path | None) -> EmbeddedStore:
@@ -70,6 +48,13 @@ class EmbeddedStore:
             raise
         return cls(tree, loop, thread)
 
+    @property
+    def multi_bytes_max(self) -> int:
+        return sys.maxsize
+
+    def size_bytes(self, operation: Operation) -> int:
+        return len(operation.path)
+
     async def get(self, path: str) -> Node | None:
         return await self._call(self._tree.get, path)
 
@@ -82,11 +67,8 @@ class EmbeddedStore:
     async def multi(self, operations: Sequence[Operation]) -> list[Done]:
         return await self._call(self._commit, tuple(operations))
 
-    def watch(self, prefix: str, watcher: Watcher) -> _Watch:
-        check_path(prefix)
-        watch = _Watch(prefix, watcher, self._watches)
-        self._watches.append(watch)
-        return watch
+    def watch(self, prefix: str, watcher: Watcher) -> Watch:
+        return self._watchers.add(prefix, watcher)
 
     async def close(self) -> None:
         if self._is_closed:
@@ -121,20 +103,6 @@ class EmbeddedStore:
         The loop runs its calls in order, so that watchers are told before `multi` returns.
         """
         if self._thread is None:
-            self._notify(changes)
+            self._watchers.tell(changes)
         elif changes:
-            self._loop.call_soon_threadsafe(self._notify, changes)
-
-    def _notify(self, changes: list[NodeChanged]) -> None:
-        for change in changes:
-            for watch in tuple(self._watches):
-                if watch in self._watches and watch.sees(change.path):
-                    self._tell_one(watch, change)
-
-    def _tell_one(self, watch: _Watch, change: NodeChanged) -> None:
-        """A watcher that fails may not fail the commit it hears of, nor the other watchers."""
-        try:
-            watch.watcher(change)
-        except Exception as error:
-            message = f"a watcher of {watch.prefix} failed on {change.path}"
-            self._loop.call_exception_handler({"message": message, "exception": error})
+            self._loop.call_soon_threadsafe(self._watchers.tell, changes)

@@ -40,6 +40,8 @@ APPLICATION_ID: Final = 0x4F54544C
 """Marks the file as ours in SQLite's own header: "OTTL"."""
 FORMAT: Final = 1
 IN_MEMORY: Final = ":memory:"
+SESSION_ID: Final = 1
+"""The owner of every ephemeral node, which is just what the column `is_ephemeral` holds."""
 
 _SCHEMA: Final = """
 CREATE TABLE nodes (
@@ -77,7 +79,8 @@ class SqliteTree:
     def get(self, path: str) -> Node | None:
         with self._translated():
             row = self._connection.execute(
-                "SELECT data, version, czxid, mzxid FROM nodes WHERE path = ?", (path,)
+                "SELECT data, version, czxid, mzxid, is_ephemeral FROM nodes WHERE path = ?",
+                (path,),
             ).fetchone()
         return Node(*row) if row is not None else None
 
@@ -95,7 +98,7 @@ class SqliteTree:
         below = prefix.rstrip("/")
         with self._translated():
             rows = self._connection.execute(
-                "SELECT path, data, version, czxid, mzxid FROM nodes"
+                "SELECT path, data, version, czxid, mzxid, is_ephemeral FROM nodes"
                 " WHERE path = ? OR (path >= ? AND path < ?) ORDER BY path",
                 (prefix, f"{below}/", f"{below}0"),
             )
@@ -192,7 +195,7 @@ class SqliteTree:
             raise NodeExists(path)
         values = (path, parent, create.data, zxid, zxid, create.is_ephemeral)
         self._connection.execute("INSERT INTO nodes VALUES (?, ?, ?, 0, ?, ?, 0, ?)", values)
-        return Done(path, 0)
+        return Done(path, 0, zxid)
 
     def _set_data(self, change: SetData, zxid: int) -> Done:
         version = self._expect(change.path, change.version) + 1
@@ -200,7 +203,10 @@ class SqliteTree:
             "UPDATE nodes SET data = ?, version = ?, mzxid = ? WHERE path = ?",
             (change.data, version, zxid, change.path),
         )
-        return Done(change.path, version)
+        row = self._connection.execute(
+            "SELECT czxid FROM nodes WHERE path = ?", (change.path,)
+        ).fetchone()
+        return Done(change.path, version, row[0])
 
     def _delete(self, delete: Delete) -> Done:
         version = self._expect(delete.path, delete.version)

@@ -7,8 +7,12 @@ The rules every store keeps (numbered, because others lean on them):
  3. A multi happens wholly or not at all, and is durable when `multi` returns.
  4. A node is created under an existing parent, never under an ephemeral one, and deleted only when
     it has no children.
- 5. Ephemeral nodes end with the session that made them.
- 6. A watcher is told of a change after its commit. The event is a hint: read the tree again.
+ 5. Ephemeral nodes end with the session that made them; `owner` is that session's id.
+ 6. A watcher is told of a change after its commit. The event is a hint: read the tree again. Equal
+    events may be told once, and one of the watched node itself stands for any number below it.
+ 7. A read sees every multi that had returned, to anybody, when the read was asked for.
+ 8. StoreUncertain says that a multi may or may not have happened. Reading tells: the answer to a
+    read asked for after it does not change again because of that multi.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from ottla.cluster.session import Session
 from ottla.errors import ErrorCode, OttlaError
 
 ANY_VERSION: Final = -1
@@ -33,6 +38,8 @@ class Node(msgspec.Struct, frozen=True):
     version: int
     czxid: int
     mzxid: int
+    owner: int = 0
+    """The session of an ephemeral node; zero for one that stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +82,15 @@ Operation = Create | SetData | Delete | Check
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What one operation of a multi came to: the path (with its digits) and the node's version."""
+    """What one operation of a multi came to: the path (with its digits) and the node's version.
+
+    The version of what was deleted is ANY_VERSION where that was asked for. `czxid` is known for
+    nodes that were made or changed.
+    """
 
     path: str
     version: int
+    czxid: int = 0
 
 
 class ChangeKind(Enum):
@@ -108,6 +120,20 @@ class Watch(Protocol):
 
 class MetadataStore(Protocol):
     """A versioned tree. Every method that waits raises a StoreError when the store fails it."""
+
+    @property
+    def session(self) -> Session:
+        """This process's session; the owner of the ephemeral nodes it makes."""
+        ...
+
+    @property
+    def multi_bytes_max(self) -> int:
+        """How large a multi may be, counted by `size_bytes`."""
+        ...
+
+    def size_bytes(self, operation: Operation) -> int:
+        """What an operation takes of a multi."""
+        ...
 
     async def get(self, path: str) -> Node | None:
         """What a path holds, or None."""
@@ -146,6 +172,32 @@ class StoreFailed(StoreError):
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
+class StoreUnreachable(StoreFailed):
+    """The store does not answer now; nothing was done. It may answer later."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
+class StoreUncertain(StoreError):
+    """The connection broke before the answer to a multi: it happened wholly, or not at all."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
+class MultiTooLarge(StoreError):
+    """More was asked for at once than the store takes; nothing was done."""
+
+    code = ErrorCode.POLICY_VIOLATION
+
+    def __init__(self, size_bytes: int, bytes_max: int) -> None:
+        self.size_bytes = size_bytes
+        self.bytes_max = bytes_max
+        super().__init__(
+            f"a change of {size_bytes} bytes of metadata was asked for at once and {bytes_max} are"
+            " the most; ask for fewer topics or partitions at a time"
+        )
+
+
 class StoreConflict(StoreError):
     """The tree is not as the operation expected; nothing was changed."""
 
@@ -171,10 +223,12 @@ class NoNode(StoreConflict):
 class BadVersion(StoreConflict):
     """Somebody else changed the node."""
 
-    def __init__(self, path: str, expected: int, found: int) -> None:
+    def __init__(self, path: str, expected: int, found: int | None = None) -> None:
         self.expected = expected
         self.found = found
-        super().__init__(path, f"{path} has version {found}, not {expected}")
+        """None where the store does not tell."""
+        has = "another version" if found is None else f"version {found}"
+        super().__init__(path, f"{path} has {has}, not {expected}")
 
 
 class NotEmpty(StoreConflict):
@@ -201,6 +255,11 @@ def parent_of(path: str) -> str:
 def name_of(path: str) -> str:
     """The last part of a path."""
     return path.rpartition("/")[2]
+
+
+def child_of(parent: str, name: str) -> str:
+    """The path of a child."""
+    return f"{parent}/{name}" if parent != ROOT else f"/{name}"
 
 
 def check_path(path: str) -> None:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from ottla.testing.child import BrokerFailedToStart, ChildBroker
     from ottla.testing.clock import MovableClock
     from ottla.testing.faults import Faults
+    from ottla.testing.zookeeper import ZooKeeper
 
-__all__ = ["Broker", "BrokerFailedToStart", "ChildBroker", "Faults", "MovableClock"]
+__all__ = ["Broker", "BrokerFailedToStart", "ChildBroker", "Faults", "MovableClock", "ZooKeeper"]
 
 _HOMES: Final = {
     "Broker": "broker",
@@ -30,6 +31,7 @@ _HOMES: Final = {
     "ChildBroker": "child",
     "Faults": "faults",
     "MovableClock": "clock",
+    "ZooKeeper": "zookeeper",
 }
 
 
