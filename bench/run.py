@@ -28,6 +28,7 @@ from brokers import ApacheKafka, Broker, GivenBroker, NotPossible, OttlaBroker
 from scenarios import MEGABYTE, Effort, Scenario, scenarios, warm_up
 
 import groups
+import transactions
 
 RESULTS = Path(__file__).resolve().parent / "results"
 QUICK = Effort(seconds=1.0, scale=0.1, memory_records=1_000_000, growth_bytes=500 * MEGABYTE)
@@ -36,7 +37,8 @@ QUICK = Effort(seconds=1.0, scale=0.1, memory_records=1_000_000, growth_bytes=50
 def main(arguments: list[str]) -> int:
     """Run what was asked for; return 1 when a bar was missed or a scenario of ours failed."""
     options = _parse(arguments)
-    chosen = [one for one in (*scenarios(), *groups.scenarios()) if _is_chosen(one, options.only)]
+    known = (*scenarios(), *groups.scenarios(), *transactions.scenarios())
+    chosen = [one for one in known if _is_chosen(one, options.only)]
     if options.list:
         print("\n".join(f"{one.group:<16}{one.name}" for one in chosen))
         return 0
