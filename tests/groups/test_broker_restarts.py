@@ -9,6 +9,7 @@ from support.clients.confluent import ConfluentClient
 from support.eventually import eventually
 from support.groups.feed import Feed
 from support.groups.fleet import Fleet
+from support.groups.journal import ASSIGNED, LOST, REVOKED
 from support.groups.membership import MemberOptions
 from support.groups.verdict import Chronicle, missing
 
@@ -29,6 +30,11 @@ NewFleet = Callable[[MemberOptions, int], Fleet]
 
 def read_records(fleet: Fleet) -> int:
     return sum(counts.total() for counts in Chronicle(fleet).read_offsets().values())
+
+
+def changes(fleet: Fleet) -> int:
+    """How often its members were told of a change of their partitions."""
+    return sum(len(member.of_kind(ASSIGNED, REVOKED, LOST)) for member in fleet.members)
 
 
 @pytest.mark.slow
@@ -56,6 +62,7 @@ def test_groups_go_on_when_the_broker_is_killed_and_started_again(
     try:
         for fleet in fleets:
             fleet.wait_settled()
+        before = [changes(fleet) for fleet in fleets]
         for number in range(RESTARTS):
             if number % 2:
                 broker.stop()
@@ -72,6 +79,7 @@ def test_groups_go_on_when_the_broker_is_killed_and_started_again(
         feed.close()
     for fleet in fleets:
         assert Chronicle(fleet).problems() == []
+    assert [changes(fleet) for fleet in fleets] == before, "restarts within the session are nothing"
 
 
 def wait_progress(fleets: list[Fleet]) -> None:

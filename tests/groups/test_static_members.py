@@ -4,12 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
+from support.broker_process import BrokerProcess
 from support.clients.confluent import ConfluentClient
 from support.eventually import eventually
 from support.groups.feed import Feed
 from support.groups.fleet import Fleet, Member
 from support.groups.journal import ASSIGNED, FAILED, LOST, REVOKED
 from support.groups.membership import MemberOptions
+from support.groups.requests import need_consumer_protocol
 from support.groups.verdict import Chronicle, missing
 
 PARTITIONS = 8
@@ -52,6 +54,21 @@ def test_a_rolling_bounce_of_static_members_causes_no_rebalance(
         eventually(lambda: not missing(fleet, produced), "reading of every record")
     finally:
         feed.close()
+    assert Chronicle(fleet).problems() == []
+
+
+@pytest.mark.slow
+def test_a_static_member_of_the_consumer_protocol_returns_to_its_partitions(
+    own_broker: Callable[..., BrokerProcess], new_fleet: NewFleet
+) -> None:
+    broker = own_broker(settings={"group.consumer.heartbeat.interval.ms": "300"})
+    need_consumer_protocol(broker.bootstrap_servers)
+    pattern = MemberOptions(
+        "confluent", "", broker.bootstrap_servers, "static", "static", "", protocol="consumer"
+    )
+    fleet = a_static_fleet(pattern, new_fleet, "static", count=3)
+    for member in list(fleet.living):
+        bounce(fleet, member, is_killed=False)  # a killed one keeps its identity for a session
     assert Chronicle(fleet).problems() == []
 
 

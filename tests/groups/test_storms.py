@@ -9,15 +9,13 @@ from confluent_kafka import Consumer, TopicPartition
 from support.clients.confluent import ConfluentClient
 from support.eventually import eventually
 from support.groups.feed import Feed
-from support.groups.fleet import Fleet
+from support.groups.fleet import MIXED, Fleet
 from support.groups.membership import MemberOptions
+from support.groups.requests import need_consumer_protocol
 from support.groups.snapshots import Snapshots
 from support.groups.verdict import Chronicle, missing
-from support.requests import supported_versions
-from support.wire import Connection
 
 PARTITIONS = 30
-CONSUMER_GROUP_HEARTBEAT = 68
 DRAIN_SECONDS_MAX = 30.0
 
 NewFleet = Callable[[MemberOptions, int], Fleet]
@@ -44,15 +42,8 @@ KINDS = (
     Kind("kafka_python"),
     Kind("kafka_python", "cooperative-sticky"),
     Kind("aiokafka"),
+    Kind(MIXED),
 )
-
-
-def need_protocol(bootstrap: str, protocol: str) -> None:
-    with Connection(bootstrap) as connection:
-        if protocol == "consumer" and CONSUMER_GROUP_HEARTBEAT not in supported_versions(
-            connection
-        ):
-            pytest.skip("the broker does not offer ConsumerGroupHeartbeat")
 
 
 @pytest.mark.slow
@@ -60,7 +51,8 @@ def need_protocol(bootstrap: str, protocol: str) -> None:
 def test_a_group_of_ten_survives_a_storm(
     kind: Kind, group_broker: str, new_fleet: NewFleet, new_name: NewName
 ) -> None:
-    need_protocol(group_broker, kind.protocol)
+    if kind.protocol == "consumer":
+        need_consumer_protocol(group_broker)
     topic = new_name()
     ConfluentClient(group_broker).create_topic(topic, partitions=PARTITIONS)
     pattern = MemberOptions(

@@ -14,6 +14,8 @@ from support.groups.journal import ASSIGNED, FAILED, LOST, REVOKED, Event, Journ
 from support.groups.membership import MemberOptions
 
 TESTS = Path(__file__).resolve().parents[2]
+MIXED = "mixed"
+LIBRARIES = ("confluent", "kafka_python", "aiokafka")
 STOP_SECONDS_MAX = 30.0
 SETTLE_SECONDS_MAX = 40.0
 
@@ -65,23 +67,27 @@ class Fleet:
         return [member for member in self.members if not member.is_gone]
 
     def add(
-        self, count: int = 1, *, instance_id: str | None = None, library: str | None = None
+        self, count: int = 1, *, instance_id: str | None = None, protocol: str | None = None
     ) -> list[Member]:
         """Start so many more members, without waiting for them."""
-        added = [self._start(instance_id, library or self.pattern.library) for _ in range(count)]
+        protocol = protocol or self.pattern.protocol
+        added = [self._start(instance_id, protocol) for _ in range(count)]
         self.members += added
         return added
 
-    def _start(self, instance_id: str | None, library: str) -> Member:
-        name = f"{self.pattern.group}-{len(list(self._folder.iterdir()))}"
+    def _start(self, instance_id: str | None, protocol: str) -> Member:
+        number = len(list(self._folder.iterdir()))
+        name = f"{self.pattern.group}-{number}"
         journal = self._folder / name
         journal.touch()
+        library = self.pattern.library
         options = msgspec.structs.replace(
             self.pattern,
+            library=LIBRARIES[number % len(LIBRARIES)] if library == MIXED else library,
             name=name,
             journal=str(journal),
             instance_id=instance_id,
-            library=library,
+            protocol=protocol,
         )
         command = [sys.executable, "-m", "support.groups.member"]
         process = subprocess.Popen(

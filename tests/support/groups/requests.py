@@ -5,17 +5,27 @@ FindCoordinator 1, JoinGroup 5, SyncGroup 3, Heartbeat 3, OffsetCommit 7, Offset
 
 from collections.abc import Iterable, Mapping
 
+import pytest
+
 from support.eventually import eventually
-from support.requests import Place
+from support.requests import Place, supported_versions
 from support.wire import Connection, Reader, array, int8, int32, int64, nullable_bytes, string
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 11, 12, 14
+CONSUMER_GROUP_HEARTBEAT = 68
 NONE, MEMBER_ID_REQUIRED = 0, 79
 LOADING = {14, 15, 16}  # COORDINATOR_LOAD_IN_PROGRESS, _NOT_AVAILABLE, NOT_COORDINATOR
 NO_MEMBER = (-1, "")
 
 Membership = tuple[int, str]  # a generation and a member id
+
+
+def need_consumer_protocol(bootstrap: str) -> None:
+    """Skip the test where the broker has only classic groups."""
+    with Connection(bootstrap) as connection:
+        if CONSUMER_GROUP_HEARTBEAT not in supported_versions(connection):
+            pytest.skip("the broker does not offer ConsumerGroupHeartbeat")
 
 
 def await_coordinator(connection: Connection, group: str) -> None:
