@@ -217,6 +217,7 @@ def test_kill_9_at_any_moment_loses_and_doubles_nothing(
         write_all(producer, places, committed)
         producer.connection.post(producer.end_request(committed=True), dialect.end)
         broker.restart()  # wherever it is with what it was just asked
+        producer.close()
         producer.commit()
         committed += 1
         reader.wait_stable(*places)
