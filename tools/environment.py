@@ -1,7 +1,7 @@
 """Makes a virtual environment with Ottla in it, or finds the one made before, by stdlib only.
 
 Both commands of the README start here. An environment is made once and used again as long as
-`pyproject.toml`, the Python version and the wanted extras stay the same; a stamp file tells.
+what is built, the Python version and the wanted extras stay the same; a stamp file tells.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON_OLDEST = (3, 11)
 STAMP_NAME = ".ottla-stamp"
+COMPILED = "src/ottla/records/accelerated/*.py"
+"""What hatch_build.py compiles: an environment with an older build of it is made anew."""
 
 
 class SetupFailed(Exception):
@@ -53,7 +55,9 @@ def script_of(python: Path, name: str) -> str:
 
 
 def _fingerprint(extras: str) -> str:
-    digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes())
+    digest = hashlib.sha256()
+    for path in (ROOT / "pyproject.toml", ROOT / "hatch_build.py", *sorted(ROOT.glob(COMPILED))):
+        digest.update(path.read_bytes())
     digest.update(f"{sys.version}|{extras}|{ROOT}".encode())
     return digest.hexdigest()
 

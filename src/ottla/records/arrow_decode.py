@@ -34,7 +34,7 @@ class Window:
     """The part of a partition that is wanted: [start_offset, end_offset)."""
 
     start_offset: int = -(2**63)
-    end_offset: int = 2**63 - 1
+    end_offset: int = 2**63
 
 
 EVERYTHING: Final = Window()
@@ -100,8 +100,8 @@ def _decode_chunk(
     numbers = arrow.allocate_buffer(16 * room)
     places, ends = _places(3, room)
     index = speed.decoding.RecordIndex(memoryview(numbers).cast("q"), places)
-    index.start_offset = window.start_offset
-    index.end_offset = window.end_offset
+    index.first_offset = window.start_offset
+    index.last_offset = window.end_offset - 1
     spans = []
     for payload, shape in chunk:
         first = places.count

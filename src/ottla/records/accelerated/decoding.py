@@ -302,17 +302,17 @@ class Places:
 class RecordIndex:
     """Finds the parts of records, payload after payload. Offsets and timestamps it knows at once.
 
-    Records outside [start_offset, end_offset) are checked and left out.
+    Records before `first_offset` and after `last_offset` are checked and left out.
     """
 
-    __slots__ = ("end_offset", "numbers", "places", "start_offset")
+    __slots__ = ("first_offset", "last_offset", "numbers", "places")
 
     def __init__(self, numbers: memoryview, places: Places) -> None:
         """`numbers` has room for the offsets of all rows, then for their timestamps."""
         self.numbers = numbers
         self.places = places
-        self.start_offset = -(2**63)
-        self.end_offset = 2**63 - 1
+        self.first_offset = -(2**63)
+        self.last_offset = 2**63 - 1
 
     def add(self, payload: Data, shape: RecordShape) -> None:
         """Take in a payload's records; InvalidRecord where that is not what it holds."""
@@ -338,8 +338,8 @@ class RecordIndex:
         is_append_time: cython.bint = shape.append_time is not None
         if is_append_time:
             timestamp_base = shape.append_time
-        start_offset: cython.longlong = self.start_offset
-        end_offset: cython.longlong = self.end_offset
+        first_offset: cython.longlong = self.first_offset
+        last_offset: cython.longlong = self.last_offset
         offset: cython.longlong
         timestamp: cython.longlong
         data = _bytes(payload, size)
@@ -352,7 +352,7 @@ class RecordIndex:
             if position > size:
                 raise InvalidRecord(_DAMAGED)
             offset = _sum(offset_base, offset_stored)
-            if offset < start_offset or offset >= end_offset:
+            if offset < first_offset or offset > last_offset:
                 continue
             timestamp = timestamp_base if is_append_time else _sum(timestamp_base, stored)
             numbers[row] = offset

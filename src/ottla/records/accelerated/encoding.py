@@ -398,14 +398,14 @@ def header_sections(counts: memoryview, keys: BinarySource, values: BinarySource
     """How each record ends that has headers [counts[row], counts[row + 1]) of these columns."""
     rows: cython.Py_ssize_t = len(counts) - 1
     row: cython.Py_ssize_t
-    if rows < 0 or counts[0] < 0 or counts[rows] > keys.count or keys.count != values.count:
-        raise ValueError("the headers' ends lie outside their columns")
+    if keys.count != values.count:
+        raise ValueError("the headers have more keys than values, or fewer")
     sections: list[bytes] = []
     for row in range(rows):
         first = counts[row]
         end = counts[row + 1]
-        if first > end:
-            raise ValueError(f"the headers of row {row} end before they begin")
+        if not 0 <= first <= end <= keys.count:
+            raise ValueError(f"the headers of row {row} lie outside their columns")
         section = _NO_HEADERS
         if first < end:
             headers = [(_text(keys.value(at)), values.value(at)) for at in range(first, end)]
@@ -427,7 +427,7 @@ def _text(key: Any) -> str:
 def _put_value(
     target: cython.p_uchar,
     position: cython.Py_ssize_t,
-    column: BinarySource,
+    column: BinarySource | None,
     row: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Write a column's value with its length."""
