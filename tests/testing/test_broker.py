@@ -33,7 +33,7 @@ def produce(broker: Broker, topic: str, *values: bytes) -> None:
 def watermarks(broker: Broker, topic: str) -> tuple[int, int]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "w", **QUIET})
     try:
-        found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, 0), 5)
+        found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, 0), 20)
         return found
     finally:
         consumer.close()
