@@ -197,6 +197,30 @@ def test_offsets_decided_before_a_crash_are_not_lost_while_the_group_loads(
         reader.close()
 
 
+def test_what_was_synced_before_a_crash_is_committed_from_the_first_moment_after_it(
+    tmp_path: Path,
+) -> None:
+    """The notes of how far a log is synced are older than the acknowledgements."""
+    settings = {**FEW_SHARDS, "log.flush.interval.messages": "1"}
+    with Broker(settings=settings) as broker:
+        with Connection(broker.bootstrap_servers) as connection:
+            place = (a_topic(connection, "ledger"), 0)
+        producer = RawProducer(broker.bootstrap_servers, "teller")
+        producer.init()
+        producer.write(place, b"synced")
+        producer.commit()
+        reader = CommittedReader(broker.bootstrap_servers)
+        eventually(lambda: reader.ends(place) == (2, 2), "the marker's commit")
+        producer.close()
+        reader.close()
+        shutil.copytree(broker.data, tmp_path / "data")
+    with Broker(data=tmp_path / "data", settings=settings) as successor:
+        reader = CommittedReader(successor.bootstrap_servers)
+        assert reader.ends(place) == (2, 2)
+        assert reader.read(place).values == [b"synced"]
+        reader.close()
+
+
 @pytest.mark.slow
 @both_versions
 def test_kill_9_at_any_moment_loses_and_doubles_nothing(

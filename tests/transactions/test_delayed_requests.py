@@ -148,6 +148,7 @@ def test_a_produce_that_arrives_after_the_end_opens_no_transaction(
         producer.add(stage.places[1])
     late = held_produce(proxy, aside, producer, stage.places[1])
     producer.abort()
+    eventually(lambda: producer.state() == "CompleteAbort", "the end of the abort")
     if is_next_open:
         producer.write(stage.places[0], b"next")
     assert late.arrive() in {

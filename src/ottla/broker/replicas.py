@@ -11,9 +11,10 @@ from ottla.broker.cluster_view import ClusterView
 from ottla.broker.partition import Partition, Services
 from ottla.broker.partitions import Partitions
 from ottla.cluster.image import TopicImage
-from ottla.errors import ConfigError
+from ottla.errors import ConfigError, OttlaError
 from ottla.model.ids import TopicPartition
 from ottla.settings.topic import TopicSettings
+from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.recovery import RecoveryReport
 
@@ -72,6 +73,8 @@ class Replicas:
         name = TopicPartition(topic.name, index)
         opened = self._directory.open_log(name, settings, topic_id=topic.id)
         _report(name, opened.report)
+        if settings.flush_messages == 1:
+            _sync(name, opened.log)
         opened.log.advance_high_watermark(self._directory.high_watermark(name))
         return Partition(name, topic.id, opened.log, self._services)
 
@@ -102,6 +105,18 @@ class Replicas:
             # Stored by another version perhaps: serving with defaults beats not serving.
             log.warning("settings of %s are ignored: %s", topic.name, error)
             return broker.topic_defaults
+
+
+def _sync(partition: TopicPartition, opened: Log) -> None:
+    """Syncs what a crash left unnoted: it was acknowledged, and must count as committed at once."""
+    if opened.recovery_point == opened.end_offset:
+        return
+    job = opened.begin_flush()
+    job.run()
+    try:
+        opened.finish_flush(job)
+    except OttlaError as error:
+        log.error("%s cannot be synced: %s", partition, error)
 
 
 def _report(partition: TopicPartition, report: RecoveryReport) -> None:
