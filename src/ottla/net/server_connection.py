@@ -172,12 +172,16 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._send()
             self._close()
             return
+        is_stopped = self._must_pause()
         receiver.settle()
         self._send()
         if receiver.needs_room and not self._reserved_bytes:
             self._ask_for_room()
         if self._must_pause():
             self._pause()
+        elif is_stopped and receiver.kept_bytes:
+            # Sending made room: the frames left may be whole, and nothing more need come for them.
+            self._loop.call_soon(self._handle_kept)
 
     def _accept(self, reply: Reply | asyncio.Future[Reply | None] | None) -> None:
         if reply is None:
@@ -194,7 +198,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._waiting.append(reply)
 
     def _on_reply(self, _future: asyncio.Future[Reply | None]) -> None:
-        if self._transport is None:
+        if self._transport is None or self._transport.is_closing():
             return
         waiting = self._waiting
         while waiting and waiting[0].done():
@@ -205,7 +209,10 @@ class ServerConnection(asyncio.BufferedProtocol):
             reply = future.result()
             if reply is not None:
                 self._sender.queue(reply)
-        self._send()
+        if self._sender.is_empty:
+            self._after_sending()  # Silence was all that was owed.
+        else:
+            self._send()
 
     # --- back-pressure ---
 
