@@ -51,13 +51,20 @@ class GroupsLoad:
 
 def many_groups(broker: Broker, effort: Effort, *, groups: int, members: int) -> meter.Figures:
     """All groups form at once, beat, commit, lose a member each, and end."""
+    warm_up(broker, effort)
     load = GroupsLoad(max(1, int(groups * effort.scale)), members, effort.seconds)
     return measure(broker, load)
 
 
 def one_group(broker: Broker, effort: Effort, *, members: int) -> meter.Figures:
     """The same with one large group."""
+    warm_up(broker, effort)
     return measure(broker, GroupsLoad(1, max(2, int(members * effort.scale)), effort.seconds))
+
+
+def warm_up(broker: Broker, effort: Effort) -> None:
+    """Some groups that are not counted, so that a JVM has compiled what it will run."""
+    measure(broker, GroupsLoad(50, 3, effort.seconds))
 
 
 def measure(broker: Broker, load: GroupsLoad) -> meter.Figures:
