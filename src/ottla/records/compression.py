@@ -128,7 +128,7 @@ def _compress_lz4(data: Data, level: int | None) -> bytes:
             ),
         )
     compressor = cramjam.lz4.Compressor(level=lz4_level, content_checksum=False, block_linked=False)
-    compressor.compress(data)
+    compressor.compress(bytes(data))  # it takes nothing else
     return bytes(compressor.finish())
 
 

@@ -146,3 +146,14 @@ def test_zstd_frames_need_not_say_how_large_they_are() -> None:
 def test_every_level_kafka_allows_works(codec: Compression, levels: tuple[int, ...]) -> None:
     for level in levels:
         assert decompress(codec, compress(codec, TEXT, level)) == TEXT
+
+
+@pytest.mark.parametrize("codec", Compression)
+@pytest.mark.parametrize("has_lz4", [True, False])
+def test_any_kind_of_bytes_can_be_compressed(
+    codec: Compression, has_lz4: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_lz4:
+        monkeypatch.setattr(compression, "_lz4_package_compress", None)
+    for data in (TEXT, bytearray(TEXT), memoryview(TEXT)):
+        assert decompress(codec, compress(codec, data)) == TEXT
