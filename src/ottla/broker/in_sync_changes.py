@@ -63,7 +63,7 @@ class InSyncChanges:
             return change_in_sync(draft, name.topic, name.partition, led=led, isr=members)
 
         try:
-            changed = await self._metadata.change(decide)
+            changed = await self._metadata.change_as_leader(decide)
         except StoreError as error:
             # Whether it happened is not known: the proposal stands until the metadata tells.
             log.warning("%s: a change of its replicas in sync was lost: %s", name, error)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ottla.cluster import layout
+from ottla.cluster.election import Leadership
 from ottla.cluster.image import (
     NO_BROKER,
     NO_NODE_VERSION,
@@ -39,6 +40,8 @@ from ottla.settings import BrokerSettings, TopicSettings
 NAME_CHARACTERS_MAX: Final = 249
 PARTITIONS_MAX: Final = 10_000
 """The most partitions one wish may create."""
+DELETED_AT_ONCE_MAX: Final = 1_000
+"""A topic with more partitions is deleted in steps, noted first so that it is surely finished."""
 BY_DEFAULT: Final = -1
 """Stands for "as many as the broker's settings say"."""
 
@@ -92,11 +95,13 @@ def create_topic(
     path = layout.topic_path(topic.name)
     draft.operations.append(Create(path, layout.encode(_topic_node(topic))))
     draft.operations.append(Create(layout.partitions_path(topic.name)))
-    for partition in partitions:
-        _write_new_partition(draft, topic.name, partition)
     if wish.configs:
         node = layout.ConfigNode(config=dict(wish.configs))
         draft.operations.append(Create(layout.topic_config_path(topic.name), layout.encode(node)))
+    # From here on the topic exists. A partition without a state waits for its first leader.
+    draft.may_end_here()
+    for partition in partitions:
+        _write_new_partition(draft, topic.name, partition)
     draft.put_topic(topic)
     return topic
 
@@ -104,14 +109,24 @@ def create_topic(
 def delete_topic(draft: Draft, name: str) -> TopicImage:
     """Take a topic out of the draft; the topic as it was."""
     topic = topic_of(draft, name)
+    is_noted = topic.is_being_deleted
+    if len(topic.partitions) > DELETED_AT_ONCE_MAX and not is_noted:
+        draft.operations.append(Create(layout.topic_deletion_path(name)))
+        draft.may_end_here()
+        is_noted = True
     for partition in topic.partitions:
         if partition.partition_epoch != NO_NODE_VERSION:
             draft.operations.append(Delete(layout.partition_state_path(name, partition.index)))
             draft.operations.append(Delete(layout.partition_path(name, partition.index)))
+            if is_noted:
+                draft.may_end_here()
     draft.operations.append(Delete(layout.partitions_path(name)))
     draft.operations.append(Delete(layout.topic_path(name), topic.version))
     if topic.config_version != NO_NODE_VERSION:
         draft.operations.append(Delete(layout.topic_config_path(name), topic.config_version))
+    if is_noted:
+        draft.operations.append(Delete(layout.topic_deletion_path(name)))
+    draft.may_end_here()
     draft.drop_topic(name)
     return topic
 
@@ -140,6 +155,7 @@ def add_partitions(
     grown = replace(topic, partitions=(*topic.partitions, *fresh), version=topic.version + 1)
     data = layout.encode(_topic_node(grown))
     draft.operations.append(SetData(layout.topic_path(name), data, topic.version))
+    draft.may_end_here()
     for partition in fresh:
         _write_new_partition(draft, name, partition)
     draft.put_topic(grown)
@@ -150,14 +166,20 @@ def change_leader(
     draft: Draft, name: str, index: int, *, leader: BrokerId, isr: Sequence[BrokerId]
 ) -> PartitionImage:
     """Give a partition a leader and a set in sync; its leader epoch grows by one."""
+    return lead(draft, name, index, Leadership(leader, tuple(isr)))
+
+
+def lead(draft: Draft, name: str, index: int, chosen: Leadership) -> PartitionImage:
+    """Let a partition be led as an election has decided; its leader epoch grows by one."""
     topic = topic_of(draft, name)
     if not 0 <= index < len(topic.partitions):
         raise UnknownTopic(name, index)
     before = topic.partitions[index]
     after = replace(
         before,
-        leader=leader,
-        isr=tuple(isr),
+        leader=chosen.leader,
+        isr=chosen.isr,
+        recovery_state=chosen.recovery_state,
         leader_epoch=LeaderEpoch(before.leader_epoch + 1),
         partition_epoch=before.partition_epoch + 1,
     )
@@ -168,6 +190,7 @@ def change_leader(
         draft.operations.append(Create(path, data))
     else:
         draft.operations.append(SetData(path, data, before.partition_epoch))
+    draft.may_end_here()
     partitions = (*topic.partitions[:index], after, *topic.partitions[index + 1 :])
     draft.put_topic(replace(topic, partitions=partitions))
     return after
@@ -190,6 +213,7 @@ def change_in_sync(
     data = layout.encode(_state_node(after, draft.base.controller_epoch))
     path = layout.partition_state_path(name, index)
     draft.operations.append(SetData(path, data, before.partition_epoch))
+    draft.may_end_here()
     partitions = (*topic.partitions[:index], after, *topic.partitions[index + 1 :])
     draft.put_topic(replace(topic, partitions=partitions))
     return after
@@ -266,6 +290,7 @@ def _write_new_partition(draft: Draft, topic: str, partition: PartitionImage) ->
     state = layout.encode(_state_node(partition, draft.base.controller_epoch))
     draft.operations.append(Create(layout.partition_path(topic, partition.index)))
     draft.operations.append(Create(layout.partition_state_path(topic, partition.index), state))
+    draft.may_end_here()
 
 
 def _topic_node(topic: TopicImage) -> layout.TopicNode:

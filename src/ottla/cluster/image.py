@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 from ottla.cluster import layout
@@ -54,6 +55,8 @@ class TopicImage:
     configs: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
     config_version: int = NO_NODE_VERSION
+    is_being_deleted: bool = False
+    """Whether a deletion in several steps has begun; the controller finishes it."""
 
     @property
     def is_internal(self) -> bool:
@@ -132,6 +135,7 @@ class Draft:
     def __init__(self, base: ClusterImage) -> None:
         self.base = base
         self.operations: list[Operation] = []
+        self._cuts: list[int] = []
         self._topics: dict[str, TopicImage] | None = None
         self._topic_names: dict[TopicId, str] = {}
         self._metric_names: dict[str, str] = {}
@@ -153,6 +157,21 @@ class Draft:
     def entity_config(self, entity: str) -> ConfigImage:
         found = self._entity_configs.get(entity) or self.base.entity_configs.get(entity)
         return found or ConfigImage()
+
+    def may_end_here(self) -> None:
+        """Say that the operations so far leave a tree that can stay so.
+
+        A store that cannot take all at once may take them up to here, and the rest later or, after
+        a crash, never.
+        """
+        self._cuts.append(len(self.operations))
+
+    def pieces(self) -> list[list[Operation]]:
+        """The operations, cut wherever they may be."""
+        ends = sorted({cut for cut in self._cuts if cut < len(self.operations)})
+        bounds = [0, *ends, len(self.operations)]
+        found = [self.operations[start:end] for start, end in pairwise(bounds)]
+        return [piece for piece in found if piece]
 
     def put_topic(self, topic: TopicImage) -> None:
         topics = self._own_topics()
@@ -268,8 +287,15 @@ def _topic(nodes: Mapping[str, Node], name: str) -> TopicImage:
     config = _config(nodes, layout.topic_config_path(name))
     partitions = tuple(_partition(nodes, name, index, found) for index in sorted(found.partitions))
     topic_id = layout.topic_id_from(found.topic_id, path)
+    is_being_deleted = layout.topic_deletion_path(name) in nodes
     return TopicImage(
-        name, topic_id, partitions, config.configs, nodes[path].version, config.version
+        name,
+        topic_id,
+        partitions,
+        config.configs,
+        nodes[path].version,
+        config.version,
+        is_being_deleted,
     )
 
 

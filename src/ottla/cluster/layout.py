@@ -30,6 +30,7 @@ ENTITY_CONFIGS: Final = (
     "/config/ips",
 )
 """Where settings of what is neither topic nor broker lie: quotas and credentials."""
+TOPIC_DELETIONS: Final = "/admin/delete_topics"
 DEFAULT_ENTITY: Final = "<default>"
 
 ROOTS: Final = (
@@ -37,6 +38,8 @@ ROOTS: Final = (
     BROKER_IDS,
     TOPICS,
     CLUSTER,
+    "/admin",
+    TOPIC_DELETIONS,
     "/config",
     TOPIC_CONFIGS,
     BROKER_CONFIGS,
@@ -172,6 +175,11 @@ def partition_path(topic: str, partition: int) -> str:
 
 def partition_state_path(topic: str, partition: int) -> str:
     return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def topic_deletion_path(topic: str) -> str:
+    """Where it is noted that a topic is being deleted."""
+    return f"{TOPIC_DELETIONS}/{topic}"
 
 
 def topic_config_path(topic: str) -> str:

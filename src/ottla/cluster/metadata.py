@@ -2,30 +2,43 @@
 
 Changes are made one after another. The picture is replaced only after the store has committed, so
 that nothing is told to a client that a crash could take back.
+
+Invariants:
+1. What the controller writes happens only while nobody else has become controller: each multi
+   checks the version of the controller epoch. Leaders write nothing but their own sets in sync,
+   each with the version its state must have, and need no such check.
+2. A multi whose answer was lost is looked for before it is sent again.
+3. A change too large for one multi is cut only where the draft allows it, and its parts are
+   committed in order.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from ottla.cluster import layout
+from ottla.cluster import layout, registration
+from ottla.cluster.certainty import multi_for_certain
 from ottla.cluster.image import BrokerImage, ClusterImage, Draft, image_from
+from ottla.cluster.registration import ControllerMoved, Controllership
 from ottla.cluster.store import (
     ROOT,
     Check,
     Create,
+    Delete,
     MetadataStore,
+    MultiTooLarge,
     Operation,
-    SetData,
     StoreConflict,
-    StoreFailed,
+    StoreError,
+    StoreUncertain,
 )
 from ottla.model.ids import BrokerId
 
 CHANGE_ATTEMPTS_MAX: Final = 4
+OPEN_ATTEMPTS_MAX: Final = 8
 
 T = TypeVar("T")
 
@@ -39,96 +52,160 @@ class ClusterMetadata:
         self.observers: list[Callable[[ClusterImage], None]] = []
         """Told of each new picture, once it is the one in force."""
         self._turn = asyncio.Lock()
-        self._controller_epoch_version: int | None = None
+        self._controllership: Controllership | None = None
+        self._may_be_behind = False
+        """Whether the store may have something that the picture has not."""
 
     @classmethod
     async def open(cls, store: MetadataStore, *, cluster_id: str) -> ClusterMetadata:
         """Read the tree; an empty one becomes a new cluster with the given id."""
-        nodes = await store.read_all(ROOT)
-        missing: list[Operation] = [Create(path) for path in layout.ROOTS if path not in nodes]
-        if layout.CLUSTER_ID not in nodes:
-            node = layout.ClusterIdNode(id=cluster_id)
-            missing.append(Create(layout.CLUSTER_ID, layout.encode(node)))
-        if layout.CONTROLLER_EPOCH not in nodes:
-            missing.append(Create(layout.CONTROLLER_EPOCH, layout.encode_controller_epoch(0)))
-        if missing:
-            await store.multi(missing)
+        for _ in range(OPEN_ATTEMPTS_MAX - 1):
             nodes = await store.read_all(ROOT)
-        return cls(store, image_from(nodes))
+            missing = _missing(nodes, cluster_id)
+            if not missing:
+                return cls(store, image_from(nodes))
+            try:
+                await store.multi(missing)
+            except (StoreConflict, StoreUncertain):
+                continue  # another broker of a new cluster was faster, or the answer was lost
+        return cls(store, image_from(await store.read_all(ROOT)))
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether this broker was made controller and has not heard otherwise."""
+        return self._controllership is not None
 
     async def reload(self) -> ClusterImage:
         """Read the whole tree again, for when somebody else has changed it."""
-        self._publish(image_from(await self.store.read_all(ROOT)))
-        return self.image
+        image = image_from(await self.store.read_all(ROOT))
+        self._may_be_behind = False
+        self._publish(image)
+        return image
 
     def _publish(self, image: ClusterImage) -> None:
         self.image = image
         for observer in self.observers:
             observer(image)
 
-    async def register(self, broker_id: BrokerId, broker: layout.BrokerNode) -> BrokerImage:
-        """Make this broker known for as long as the session lives."""
-        path = layout.broker_path(broker_id)
+    async def register(
+        self, broker_id: BrokerId, broker: layout.BrokerNode, *, patience_seconds: float = 0.0
+    ) -> BrokerImage:
+        """Make this broker known for as long as the session lives.
+
+        BrokerIdInUse where another has the id, still after `patience_seconds`.
+        """
         async with self._turn:
-            await self.store.multi([Create(path, layout.encode(broker), is_ephemeral=True)])
-            node = await self.store.get(path)
-            if node is None:
-                raise StoreFailed(f"the registration at {path} was lost as soon as it was made")
-            registered = BrokerImage(broker_id, broker.endpoints, broker.rack, node.czxid)
+            epoch = await registration.register(
+                self.store, broker_id, broker, patience_seconds=patience_seconds
+            )
+            registered = BrokerImage(broker_id, broker.endpoints, broker.rack, epoch)
             brokers = {**self.image.brokers, broker_id: registered}
             self._publish(replace(self.image, brokers=brokers))
         return registered
 
     async def become_controller(self, broker_id: BrokerId, now_ms: int) -> int:
-        """Take the decisions of this cluster over, in a new controller epoch; the epoch."""
+        """Take the decisions of this cluster over, in a new controller epoch; the epoch.
+
+        ControllerMoved where another broker has them. The picture is as old as it was: read it
+        again before deciding anything, where others may have written.
+        """
         async with self._turn:
-            return await self._become_controller(broker_id, now_ms)
+            held = await registration.become_controller(self.store, broker_id, now_ms)
+            self._controllership = held
+            self._publish(
+                replace(self.image, controller_id=broker_id, controller_epoch=held.epoch)
+            )
+            return held.epoch
+
+    async def resign(self) -> None:
+        """Give the decisions up: none is written from now on. Others are free to take them over."""
+        held, self._controllership = self._controllership, None
+        if held is None:
+            return
+        guard = Check(layout.CONTROLLER_EPOCH, held.epoch_version)
+        try:
+            await self.store.multi([guard, Delete(layout.CONTROLLER)])
+        except StoreError:
+            return  # somebody else is controller already, or our session ends
 
     async def change(self, decide: Callable[[Draft], T]) -> T:
         """Let `decide` change a draft of the picture, commit it and publish it; what it returned.
 
         `decide` may run again on a newer picture, if somebody else has changed the tree; what it
         raises changes nothing. A caller that is cancelled leaves a change that has begun to finish,
-        so that the picture cannot fall behind the store.
+        so that the picture cannot fall behind the store. ControllerMoved unless this broker is the
+        controller; then it has resigned.
         """
-        return await asyncio.shield(asyncio.ensure_future(self._change(decide)))
+        return await asyncio.shield(asyncio.ensure_future(self._change(decide, is_leaders=False)))
 
-    async def _become_controller(self, broker_id: BrokerId, now_ms: int) -> int:
-        node = await self.store.get(layout.CONTROLLER_EPOCH)
-        if node is None:
-            raise StoreFailed(f"there is no {layout.CONTROLLER_EPOCH} in the metadata")
-        epoch = layout.decode_controller_epoch(node.data) + 1
-        controller = layout.ControllerNode(broker_id=broker_id, timestamp=str(now_ms))
-        data = layout.encode_controller_epoch(epoch)
-        done = await self.store.multi(
-            [
-                Create(layout.CONTROLLER, layout.encode(controller), is_ephemeral=True),
-                SetData(layout.CONTROLLER_EPOCH, data, node.version),
-            ]
-        )
-        self._controller_epoch_version = done[1].version
-        self._publish(replace(self.image, controller_id=broker_id, controller_epoch=epoch))
-        return epoch
+    async def change_as_leader(self, decide: Callable[[Draft], T]) -> T:
+        """As `change`, for the sets in sync of partitions that this broker leads.
 
-    async def _change(self, decide: Callable[[Draft], T]) -> T:
+        Each operation must expect the version of the state that the leader knows.
+        """
+        return await asyncio.shield(asyncio.ensure_future(self._change(decide, is_leaders=True)))
+
+    async def _change(self, decide: Callable[[Draft], T], *, is_leaders: bool) -> T:
         async with self._turn:
             for _ in range(CHANGE_ATTEMPTS_MAX - 1):
                 try:
-                    return await self._attempt(decide)
+                    return await self._attempt(decide, is_leaders=is_leaders)
                 except StoreConflict:
                     await self.reload()
-            return await self._attempt(decide)
+            return await self._attempt(decide, is_leaders=is_leaders)
 
-    async def _attempt(self, decide: Callable[[Draft], T]) -> T:
+    async def _attempt(self, decide: Callable[[Draft], T], *, is_leaders: bool) -> T:
+        if self._may_be_behind:
+            await self.reload()
+        guard = [] if is_leaders else self._guard()
         draft = Draft(self.image)
         result = decide(draft)
+        for part in self._parts(draft, guard):
+            await self._write([*guard, *part])
+        self._may_be_behind = False
         if draft.operations:
-            await self.store.multi([*self._guard(), *draft.operations])
             self._publish(draft.image())
         return result
 
+    async def _write(self, operations: Sequence[Operation]) -> None:
+        self._may_be_behind = True
+        try:
+            await multi_for_certain(self.store, operations)
+        except StoreConflict as conflict:
+            if conflict.path == layout.CONTROLLER_EPOCH:
+                self._controllership = None
+                raise ControllerMoved from conflict
+            raise
+
     def _guard(self) -> list[Operation]:
         """A controller that was deposed without knowing it can write nothing."""
-        if self._controller_epoch_version is None:
-            return []
-        return [Check(layout.CONTROLLER_EPOCH, self._controller_epoch_version)]
+        if self._controllership is None:
+            raise ControllerMoved
+        return [Check(layout.CONTROLLER_EPOCH, self._controllership.epoch_version)]
+
+    def _parts(self, draft: Draft, guard: Sequence[Operation]) -> list[list[Operation]]:
+        """The draft's operations in as few multis as the store can take."""
+        spare = self.store.multi_bytes_max - sum(map(self.store.size_bytes, guard))
+        parts: list[list[Operation]] = []
+        left = 0
+        for piece in draft.pieces():
+            size = sum(map(self.store.size_bytes, piece))
+            if size > spare:
+                raise MultiTooLarge(size, spare)
+            if size > left or not parts:
+                parts.append([])
+                left = spare
+            parts[-1] += piece
+            left -= size
+        return parts
+
+
+def _missing(nodes: Collection[str], cluster_id: str) -> list[Operation]:
+    """What every cluster has and this tree has not."""
+    missing: list[Operation] = [Create(path) for path in layout.ROOTS if path not in nodes]
+    if layout.CLUSTER_ID not in nodes:
+        node = layout.ClusterIdNode(id=cluster_id)
+        missing.append(Create(layout.CLUSTER_ID, layout.encode(node)))
+    if layout.CONTROLLER_EPOCH not in nodes:
+        missing.append(Create(layout.CONTROLLER_EPOCH, layout.encode_controller_epoch(0)))
+    return missing

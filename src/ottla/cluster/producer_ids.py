@@ -14,6 +14,7 @@ from ottla.cluster.store import (
     SetData,
     StoreConflict,
     StoreFailed,
+    StoreUncertain,
 )
 from ottla.model.ids import BrokerId, ProducerId
 
@@ -66,7 +67,7 @@ class ProducerIds:
             block, operation = next_block(node, self._broker_id)
             try:
                 await self._store.multi([operation])
-            except StoreConflict:
-                continue
+            except (StoreConflict, StoreUncertain):
+                continue  # a block claimed without our knowing is lost, not given out twice
             return block
         raise StoreFailed("no block of producer ids could be claimed: too many others try")

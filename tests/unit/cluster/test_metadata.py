@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from ottla.cluster import layout
-from ottla.cluster.changes import NewTopic, create_topic
+from ottla.cluster.changes import NewTopic, change_in_sync, create_topic
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import BrokerImage, Draft, TopicImage, image_from
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.placement import Turn
 from ottla.cluster.producer_ids import BLOCK_SIZE, PRODUCER_ID_MAX, ProducerIds, next_block
-from ottla.cluster.store import BadVersion, Create, Node, NodeExists, SetData, StoreFailed
-from ottla.errors import TopicExists
+from ottla.cluster.registration import ControllerMoved
+from ottla.cluster.store import Create, Done, Node, Operation, SetData, StoreFailed
+from ottla.errors import ErrorCode, TopicExists
 from ottla.model.ids import BrokerId, TopicId
 from ottla.settings import BrokerSettings
 
@@ -120,37 +121,91 @@ def test_a_cancelled_caller_leaves_picture_and_store_agreed(tmp_path: Path) -> N
 
 def test_a_change_by_somebody_else_is_read_and_the_wish_decided_again() -> None:
     async def scenario() -> None:
-        store = await EmbeddedStore.open(None)
-        one = await ClusterMetadata.open(store, cluster_id="c")
-        other = await ClusterMetadata.open(store, cluster_id="c")
-        await one.register(BROKER, a_registration())
-        await other.reload()
-        await other.change(lambda draft: a_topic("a", draft))
+        metadata = await started(None)
+        other = await ClusterMetadata.open(metadata.store, cluster_id="c")
+        await other.change_as_leader(lambda draft: a_topic("a", draft))
         with pytest.raises(TopicExists):
-            await one.change(lambda draft: a_topic("a", draft))
-        assert one.image == other.image
+            await metadata.change(lambda draft: a_topic("a", draft))
+        assert metadata.image.topics == other.image.topics
 
     run(scenario())
 
 
-def test_a_deposed_controller_can_write_nothing() -> None:
+def test_a_deposed_controller_writes_nothing_and_knows_it_is_none() -> None:
     async def scenario() -> None:
         metadata = await started(None)
         await metadata.store.multi([SetData(layout.CONTROLLER_EPOCH, b"9")])
-        with pytest.raises(BadVersion):
+        with pytest.raises(ControllerMoved) as raised:
             await metadata.change(lambda draft: a_topic("a", draft))
-        assert metadata.image.topics == {}
+        assert raised.value.code is ErrorCode.NOT_CONTROLLER
+        assert not metadata.is_controller
+        with pytest.raises(ControllerMoved):
+            await metadata.change(lambda draft: a_topic("a", draft))
+        assert image_from(await metadata.store.read_all("/")).topics == {}
 
     run(scenario())
 
 
-def test_a_broker_id_in_use_is_refused() -> None:
+def test_a_broker_that_never_was_controller_decides_nothing() -> None:
+    async def scenario() -> None:
+        store = await EmbeddedStore.open(None)
+        metadata = await ClusterMetadata.open(store, cluster_id="c")
+        with pytest.raises(ControllerMoved):
+            await metadata.change(lambda draft: a_topic("a", draft))
+
+    run(scenario())
+
+
+def test_a_leader_changes_its_set_in_sync_without_being_controller() -> None:
     async def scenario() -> None:
         metadata = await started(None)
-        with pytest.raises(NodeExists):
-            await metadata.register(BROKER, a_registration())
+        topic = await metadata.change(lambda draft: a_topic("a", draft))
+        await metadata.resign()
+        led = topic.partitions[0]
+        changed = await metadata.change_as_leader(
+            lambda draft: change_in_sync(draft, "a", 0, led=led, isr=[BROKER])
+        )
+        assert changed.partition_epoch == led.partition_epoch + 1
 
     run(scenario())
+
+
+def test_who_resigned_makes_room_for_the_next_controller() -> None:
+    async def scenario() -> None:
+        metadata = await started(None)
+        with pytest.raises(ControllerMoved):
+            await metadata.become_controller(BrokerId(2), now_ms=2)
+        await metadata.resign()
+        await metadata.resign()
+        assert await metadata.become_controller(BrokerId(2), now_ms=2) == 2
+        assert metadata.is_controller
+
+    run(scenario())
+
+
+def test_brokers_that_start_a_new_cluster_together_agree_on_its_id() -> None:
+    async def scenario() -> None:
+        store = await EmbeddedStore.open(None)
+        opened = await asyncio.gather(
+            *(ClusterMetadata.open(OneStepAStore(store), cluster_id=str(n)) for n in range(5))
+        )
+        assert len({metadata.image.cluster_id for metadata in opened}) == 1
+
+    run(scenario())
+
+
+class OneStepAStore:
+    """Lets every other user of the same store have a turn before each operation."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Done]:
+        await asyncio.sleep(0)
+        return await self._store.multi(operations)
 
 
 def test_producer_ids_are_never_given_twice(tmp_path: Path) -> None:
