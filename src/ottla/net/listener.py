@@ -102,6 +102,8 @@ class Listener:
     def admit(self, connection: ServerConnection) -> bool:
         """Counts a new client in, unless there are too many already."""
         host = connection.peer.host
+        if self._all_closed is not None:
+            return False  # It was accepted before the listener shut, and heard of only now.
         if len(self._connections) >= self._limits.connections_max:
             log.warning("refused %s: all max.connections are in use", connection.peer)
             return False

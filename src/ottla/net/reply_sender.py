@@ -130,7 +130,7 @@ class ReplySender:
         if self._files is None:
             connected = transport.get_extra_info("socket")
             if not HAS_SENDFILE or connected is None or transport.get_extra_info("cipher"):
-                transport.write(region.read())
+                transport.write(_whole(region))
                 return True
             self._files = FileSender(self._loop, connected)
         if self._files.send(region):
@@ -155,3 +155,10 @@ class ReplySender:
         log.debug("sending failed: %s", error)
         if self._transport is not None:
             self._transport.abort()
+
+
+def _whole(region: FileRegion) -> bytes:
+    data = region.read()
+    if len(data) < region.size:
+        raise ConnectionAbortedError("a segment file ended inside a region being sent")
+    return data

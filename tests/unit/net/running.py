@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -16,10 +17,23 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """The coroutine's result; an exception that only the loop heard of fails the test too."""
     unheard: list[dict[str, Any]] = []
     with asyncio.Runner(loop_factory=MovableLoop) as runner:
-        runner.get_loop().set_exception_handler(lambda _loop, context: unheard.append(context))
-        result = runner.run(asyncio.wait_for(coroutine, SECONDS_MAX))
+        loop = runner.get_loop()
+        loop.set_exception_handler(lambda _loop, context: unheard.append(context))
+        # By a clock of its own, since tests turn that of the loop.
+        watchdog = threading.Timer(SECONDS_MAX, loop.call_soon_threadsafe, [_cancel_all, loop])
+        watchdog.start()
+        try:
+            result = runner.run(coroutine)
+        finally:
+            watchdog.cancel()
+            watchdog.join()
     assert not unheard, unheard
     return result
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
 
 
 async def turns(count: int = 10) -> None:

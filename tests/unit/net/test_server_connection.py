@@ -7,6 +7,11 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from ottla.errors import ProtocolError
+from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.server_connection import UNSENT_BYTES_MAX
+from ottla.protocol.frames import EncodedResponse
 from unit.net.running import run, turns
 from unit.net.wire_end import (
     FRAME_BYTES_MAX,
@@ -17,11 +22,6 @@ from unit.net.wire_end import (
     reply,
     request,
 )
-
-from ottla.errors import ProtocolError
-from ottla.net.receive_budget import ReceiveBudget
-from ottla.net.server_connection import UNSENT_BYTES_MAX
-from ottla.protocol.frames import EncodedResponse
 
 Promise = asyncio.Future[EncodedResponse | None]
 
