@@ -30,8 +30,10 @@ from transactions.conftest import FEW_SHARDS, Stage
 from transactions.raw_producer import FIRST, SECOND, Dialect, RawProducer
 
 GROUP = "tellers"
-KILLS = 6
-COMMITS_BETWEEN_KILLS_MAX = 40
+KILLS = 4
+COMMITS_BETWEEN_KILLS_MAX = 20
+NEVER_FLUSHED = str(2**63 - 1)
+"""What log.flush.interval.messages is by default."""
 
 Patch = pytest.MonkeyPatch
 both_versions = pytest.mark.parametrize("dialect", [FIRST, SECOND], ids=lambda one: one.name)
@@ -222,11 +224,16 @@ def test_what_was_synced_before_a_crash_is_committed_from_the_first_moment_after
 
 
 @pytest.mark.slow
-@both_versions
+@pytest.mark.parametrize(
+    ("dialect", "flush_messages"),
+    [(FIRST, NEVER_FLUSHED), (SECOND, NEVER_FLUSHED), (SECOND, "1")],
+    ids=["first", "second", "second, synced"],
+)
 def test_kill_9_at_any_moment_loses_and_doubles_nothing(
-    own_broker: Callable[..., BrokerProcess], dialect: Dialect
+    own_broker: Callable[..., BrokerProcess], dialect: Dialect, flush_messages: str
 ) -> None:
-    random, broker = Random(66), own_broker(settings=FEW_SHARDS)
+    settings = {**FEW_SHARDS, "log.flush.interval.messages": flush_messages}
+    random, broker = Random(66), own_broker(settings=settings)
     with Connection(broker.bootstrap_servers) as connection:
         topic = a_topic(connection, "ledger", partitions=3)
     places = [(topic, partition) for partition in range(3)]
