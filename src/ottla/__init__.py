@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ottla.clients.blocking.consumer import Consumer as Consumer
     from ottla.clients.blocking.producer import Producer as Producer
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Consumer": "ottla.clients.blocking.consumer",
     "Producer": "ottla.clients.blocking.producer",
 }
 

@@ -1,5 +1,6 @@
 """The clients for asyncio: the same core as `ottla.Producer` and its like, without a thread."""
 
+from ottla.clients.consumer.aio import Consumer
 from ottla.clients.producer.aio import Producer
 
-__all__ = ["Producer"]
+__all__ = ["Consumer", "Producer"]

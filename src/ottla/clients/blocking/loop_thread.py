@@ -17,19 +17,13 @@ import os
 import queue
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
+from ottla.clients.callers_thread import Item, inbox_of_caller
 from ottla.clients.failures import ClientClosed, WrongUse
 
 T = TypeVar("T")
-
-_Item = tuple[Callable[[], Any], asyncio.Future[Any]] | None
-"""Something to run in the caller's thread, or None when the coroutine is done."""
-
-_inbox: contextvars.ContextVar[queue.SimpleQueue[_Item] | None] = contextvars.ContextVar(
-    "ottla_caller", default=None
-)
 
 
 class Closable(Protocol):
@@ -56,17 +50,6 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
-
-
-async def in_callers_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a user's function where its caller waits; on a plain loop, here. Awaits coroutines."""
-    inbox = _inbox.get()
-    if inbox is None:
-        result = function(*arguments)
-        return await result if isinstance(result, Awaitable) else result
-    future = asyncio.get_running_loop().create_future()
-    inbox.put((lambda: function(*arguments), future))
-    return await future
 
 
 class LoopThread:
@@ -97,12 +80,12 @@ class LoopThread:
         except BaseException:
             coroutine.close()
             raise
-        inbox: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
         box: list[asyncio.Task[T]] = []
 
         def start() -> None:
             context = contextvars.copy_context()
-            context.run(_inbox.set, inbox)
+            context.run(inbox_of_caller.set, inbox)
             task = self._loop.create_task(coroutine, context=context)
             task.add_done_callback(lambda _: inbox.put(None))
             box.append(task)

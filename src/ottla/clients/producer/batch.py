@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Final
 
 import msgspec
@@ -21,6 +22,7 @@ from crc32c import crc32c
 
 from ottla.clients.producer.encoding import encode_payload
 from ottla.errors import OttlaError
+from ottla.records import speed
 from ottla.records.batch import (
     ATTRIBUTES_POSITION,
     CRC_POSITION,
@@ -31,6 +33,7 @@ from ottla.records.batch import (
 from ottla.records.builder import NO_PRODUCER, BatchHeader, ProducerStamp, encode_batch
 from ottla.records.compression import Compression
 from ottla.records.record import Headers
+from ottla.records.rows import build_rows
 
 UNKNOWN_OFFSET: Final = -1
 RECORD_OVERHEAD_BYTES: Final = 12
@@ -126,14 +129,21 @@ class ProducerBatch:
         if self.data is not None:
             return
         timestamps = self.timestamps
-        header = BatchHeader(
-            record_count=len(timestamps),
-            last_offset_delta=len(timestamps) - 1,
-            base_timestamp=timestamps[0],
-            max_timestamp=max(timestamps),
-        )
-        payload = encode_payload(timestamps, self.keys, self.values, self.headers)
-        self.data = encode_batch(header, payload, compression, level)
+        if speed.IS_ACCELERATED:
+            headers: Iterable[Headers] = repeat(())
+            if self.headers:
+                headers = [self.headers.get(index, ()) for index in range(len(timestamps))]
+            rows = list(zip(timestamps, self.keys, self.values, headers, strict=False))
+            self.data = build_rows(rows, compression=compression, level=level)
+        else:
+            header = BatchHeader(
+                record_count=len(timestamps),
+                last_offset_delta=len(timestamps) - 1,
+                base_timestamp=timestamps[0],
+                max_timestamp=max(timestamps),
+            )
+            payload = encode_payload(timestamps, self.keys, self.values, self.headers)
+            self.data = encode_batch(header, payload, compression, level)
         self.keys, self.values, self.headers = [], [], {}
 
     def stamp_with(self, stamp: ProducerStamp) -> None:

@@ -1,0 +1,41 @@
+"""Everything a consumer is told when it is made, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ottla.clients.connection_settings import ConnectionSettings
+from ottla.clients.consumer.interceptors import ConsumerInterceptor
+from ottla.clients.consumer.record import Decoding
+from ottla.clients.consumer.settings import ConsumerSettings, check_consumer
+from ottla.clients.serializers import Choice, deserializer_for
+from ottla.clients.settings_source import Config, SettingsSource
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerPlan:
+    """Settings and the objects that go with them."""
+
+    connection: ConnectionSettings
+    settings: ConsumerSettings
+    decoding: Decoding
+    interceptors: tuple[ConsumerInterceptor, ...] = ()
+
+
+def plan_consumer(
+    config: Config,
+    keywords: Mapping[str, object],
+    *,
+    deserializers: tuple[Choice, Choice] = (None, None),
+    interceptors: Sequence[ConsumerInterceptor] = (),
+) -> ConsumerPlan:
+    """Reads what a person wrote; `deserializers` are the key's and the value's."""
+    source = SettingsSource("consumer", config, keywords)
+    source.check_names((ConnectionSettings, ConsumerSettings))
+    settings = source.read(ConsumerSettings)
+    check_consumer(settings, auto_commit_was_asked=source.was_given("enable.auto.commit"))
+    decoding = Decoding(
+        deserializer_for(deserializers[0]), deserializer_for(deserializers[1]), settings.check_crcs
+    )
+    return ConsumerPlan(source.read(ConnectionSettings), settings, decoding, tuple(interceptors))

@@ -1,0 +1,254 @@
+"""What a consumer reads: the partitions it has, how far it is in each, what was fetched ahead.
+
+Two sides meet here: the loop fetches, the caller takes. Whoever changes a partition's place or its
+chunks holds the lock, for a moment.
+
+Invariants:
+1. `position` is the next offset a poll returns; `fetch_offset`, never smaller, the next to ask for.
+   What lies between is in `chunks` and `decoded`, in order.
+2. Whatever moves the position other than a poll raises `version`: answers to questions of an
+   older version are dropped.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ottla.clients.consumer.record import ConsumerRecord, Decoding, decode_batch
+from ottla.clients.failures import WrongUse
+from ottla.model.ids import BrokerId, TopicPartition
+from ottla.protocol.messages.fetch import AbortedTransaction
+from ottla.records.batch import RecordBatch
+
+UNKNOWN: Final = -1
+_ABORT_MARKER: Final = 0
+
+
+class Chunk:
+    """The batches of one partition in one answer, not decoded yet."""
+
+    __slots__ = ("_batches", "_dropped", "_next", "_starts", "size_bytes")
+
+    def __init__(
+        self, batches: list[RecordBatch], aborted: Iterable[AbortedTransaction], size_bytes: int
+    ) -> None:
+        self._batches = batches
+        self._next = 0
+        self._starts = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+        self._dropped: set[int] = set()
+        self.size_bytes = size_bytes
+
+    @property
+    def batches(self) -> list[RecordBatch]:
+        """Those not decoded yet, as they came: raw bytes for whoever decodes in another way."""
+        return self._batches[self._next :]
+
+    def next_batch(self) -> RecordBatch | None:
+        """The next batch, without those of aborted transactions and markers; None at the end."""
+        while self._next < len(self._batches):
+            batch = self._batches[self._next]
+            self._next += 1
+            while self._starts and self._starts[-1].first_offset <= batch.last_offset:
+                self._dropped.add(self._starts.pop().producer_id)
+            if batch.is_control:
+                self._end_transaction(batch)
+            elif not (batch.is_transactional and batch.producer_id in self._dropped):
+                return batch
+        return None
+
+    def _end_transaction(self, batch: RecordBatch) -> None:
+        for marker in batch.records():
+            if marker.key is not None and int.from_bytes(marker.key[2:4], "big") == _ABORT_MARKER:
+                self._dropped.discard(batch.producer_id)
+
+    @property
+    def end_offset(self) -> int:
+        """After its last batch."""
+        return self._batches[-1].next_offset
+
+
+class PartitionState:
+    """One partition that is read."""
+
+    __slots__ = (
+        "_decoded",
+        "_decoded_at",
+        "_decoded_end",
+        "buffered_bytes",
+        "chunks",
+        "end_offset",
+        "fetch_offset",
+        "high_watermark",
+        "is_looked_up",
+        "is_paused",
+        "leader_epoch",
+        "log_start",
+        "needs_validation",
+        "not_before",
+        "position",
+        "position_epoch",
+        "preferred",
+        "preferred_until",
+        "reset_to",
+        "version",
+        "where",
+    )
+
+    def __init__(self, where: TopicPartition) -> None:
+        self.where = where
+        self.position = UNKNOWN
+        self.position_epoch = UNKNOWN
+        """The leader epoch of the last record before the position."""
+        self.fetch_offset = UNKNOWN
+        self.version = 0
+        self.is_paused = False
+        self.is_looked_up = False
+        """Whether the committed offset was asked for, and there is none."""
+        self.reset_to: str | None = None
+        """A policy to find a position by, ordered by the user or by an offset out of range."""
+        self.needs_validation = False
+        self.leader_epoch = UNKNOWN
+        self.not_before = 0.0
+        self.preferred: BrokerId | None = None
+        self.preferred_until = 0.0
+        self.high_watermark = UNKNOWN
+        self.end_offset = UNKNOWN
+        """How far a reader may read: the high watermark, or the last stable offset."""
+        self.log_start = UNKNOWN
+        self.chunks: deque[Chunk] = deque()
+        self.buffered_bytes = 0
+        self._decoded: list[ConsumerRecord] = []
+        self._decoded_at = 0
+        self._decoded_end = UNKNOWN
+
+    def move_to(self, offset: int, epoch: int = UNKNOWN) -> None:
+        """Goes on from another offset; what was fetched ahead is forgotten."""
+        self.version += 1
+        self.position = self.fetch_offset = offset
+        self.position_epoch = epoch
+        self.reset_to = None
+        self.needs_validation = False
+        self.preferred = None
+        self.chunks.clear()
+        self.buffered_bytes = 0
+        self._decoded = []
+        self._decoded_at = 0
+
+    @property
+    def has_records(self) -> bool:
+        """Whether a poll may find something here."""
+        return bool(self.chunks) or self._decoded_at < len(self._decoded)
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets between the position and the end; None while either is unknown."""
+        if self.position < 0 or self.end_offset < 0:
+            return None
+        return max(0, self.end_offset - self.position)
+
+    def take(self, count: int, how: Decoding) -> list[ConsumerRecord]:
+        """Up to `count` records of what was fetched; moves the position past them."""
+        while self._decoded_at >= len(self._decoded):
+            if not self._decode_next(how):
+                return []
+        decoded, start = self._decoded, self._decoded_at
+        end = start + count
+        if end >= len(decoded):
+            taken = decoded[start:] if start else decoded
+            self._decoded, self._decoded_at = [], 0
+            self.position = self._decoded_end
+        else:
+            taken = decoded[start:end]
+            self._decoded_at = end
+            self.position = taken[-1].offset + 1
+        self.position_epoch = taken[-1].leader_epoch
+        return taken
+
+    def _decode_next(self, how: Decoding) -> bool:
+        """Decodes the next batch; False when there is none."""
+        while self.chunks:
+            chunk = self.chunks[0]
+            batch = chunk.next_batch()
+            if batch is None:
+                self.chunks.popleft()
+                self.buffered_bytes -= chunk.size_bytes
+                self.position = max(self.position, chunk.end_offset)
+                continue
+            self._decoded = decode_batch(batch, self.where, self.position, how)
+            self._decoded_at = 0
+            self._decoded_end = batch.next_offset
+            if not self._decoded:
+                self.position = max(self.position, batch.next_offset)
+            return True
+        return False
+
+
+class Subscription:
+    """What was asked for (topics, a pattern or partitions) and what is read now."""
+
+    __slots__ = ("_turn", "lock", "pattern", "states", "topics", "was_assigned")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.topics: frozenset[str] = frozenset()
+        self.pattern: re.Pattern[str] | None = None
+        self.was_assigned = False
+        self.states: dict[TopicPartition, PartitionState] = {}
+        self._turn = 0
+
+    @property
+    def is_by_group(self) -> bool:
+        """Whether a group decides what is read."""
+        return bool(self.topics) or self.pattern is not None
+
+    def check_can(self, *, assign: bool) -> None:
+        """A consumer is either told its partitions or gets them from its group."""
+        if assign and self.is_by_group:
+            raise WrongUse("the consumer has subscribed; unsubscribe before assigning partitions")
+        if not assign and self.was_assigned:
+            raise WrongUse("partitions were assigned; unsubscribe before subscribing to topics")
+
+    def set_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        """Reads exactly these from now on; those that stay keep their place."""
+        wanted = dict.fromkeys(partitions)
+        with self.lock:
+            self.states = {
+                where: self.states.get(where) or PartitionState(where) for where in wanted
+            }
+
+    def state(self, where: TopicPartition) -> PartitionState:
+        """The partition, if it is read."""
+        state = self.states.get(where)
+        if state is None:
+            raise WrongUse(f"{where} is not assigned to this consumer")
+        return state
+
+    def positions(self) -> Mapping[TopicPartition, tuple[int, int]]:
+        """For partitions that have one, the position and its epoch."""
+        with self.lock:
+            return {
+                where: (state.position, state.position_epoch)
+                for where, state in self.states.items()
+                if state.position >= 0
+            }
+
+    def take(self, count: int, how: Decoding) -> tuple[list[ConsumerRecord], bool]:
+        """Up to `count` records, partitions by turns; and whether there is room to fetch more."""
+        with self.lock:
+            states = [s for s in self.states.values() if s.has_records and not s.is_paused]
+            if not states:
+                return [], False
+            before = sum(state.buffered_bytes for state in states)
+            self._turn += 1
+            first = self._turn % len(states)
+            taken: list[ConsumerRecord] = []
+            for state in (*states[first:], *states[:first]):
+                while len(taken) < count and (more := state.take(count - len(taken), how)):
+                    taken = taken + more if taken else more
+                if len(taken) >= count:
+                    break
+            return taken, sum(state.buffered_bytes for state in states) < before
