@@ -42,6 +42,7 @@ def mixed_replies(file: DataFile) -> tuple[dict[bytes, Answered], bytes]:
     regions = [(0, 10), (100_000, 3 * MEGABYTE), (7, 1), (MEGABYTE, 4 * MEGABYTE), (5, 70_000)]
     a, b, c, d, e = (file.region(*place) for place in regions)
     replies: dict[bytes, Answered] = {
+        b"request5": with_regions(bytes(3 * MEGABYTE), a, bytes(3 * MEGABYTE), c),
         b"request0": reply(b"bytes alone"),
         b"request1": with_regions(b"head", a, b"between", b, b"tail"),
         b"request2": with_regions(c, d),
@@ -52,6 +53,7 @@ def mixed_replies(file: DataFile) -> tuple[dict[bytes, Answered], bytes]:
     stream = b"".join(
         struct.pack(">i", len(body)) + body
         for body in (
+            bytes(3 * MEGABYTE) + held[0] + bytes(3 * MEGABYTE) + held[2],
             b"bytes alone",
             b"head" + held[0] + b"between" + held[1] + b"tail",
             held[2] + held[3],
@@ -101,16 +103,21 @@ def test_what_is_not_in_memory_is_read_in_a_thread_before_it_is_sent(
     monkeypatch.setattr(reply_sender, "is_resident", lambda _region: False)
     monkeypatch.setattr(reply_sender, "warm", note)
     run(exchange(data_file, buffer_bytes=None, at_a_time=MEGABYTE))
-    assert len(warmed) == 5, "each run once"
+    assert len(warmed) == 7, "each run once"
     assert threading.get_ident() not in {thread for _, thread in warmed}
 
 
 def test_other_clients_are_served_while_a_cold_run_is_read(
     data_file: DataFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk_goes_on = threading.Event()
+    is_reading, disk_goes_on = threading.Event(), threading.Event()
+
+    def read_slowly(_region: FileRegion) -> None:
+        is_reading.set()
+        disk_goes_on.wait(20)
+
     monkeypatch.setattr(reply_sender, "is_resident", lambda _region: False)
-    monkeypatch.setattr(reply_sender, "warm", lambda _region: disk_goes_on.wait(20))
+    monkeypatch.setattr(reply_sender, "warm", read_slowly)
     answers: dict[bytes, Answered] = {
         b"the cold": with_regions(data_file.region(0, 100)),
         b"the warm": reply(b"at once"),
@@ -120,7 +127,9 @@ def test_other_clients_are_served_while_a_cold_run_is_read(
         loop = asyncio.get_running_loop()
         async with listening(answers.__getitem__) as listener:
             with await connect(listener) as cold, await connect(listener) as other:
-                await loop.sock_sendall(cold, request(b"the cold") + request(b"the warm"))
+                await loop.sock_sendall(cold, request(b"the cold"))
+                await wait_until(is_reading.is_set)
+                await loop.sock_sendall(cold, request(b"the warm"))
                 await loop.sock_sendall(other, request(b"the warm"))
                 assert await receive(other, 11) == request(b"at once")
                 disk_goes_on.set()
