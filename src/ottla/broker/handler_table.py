@@ -31,6 +31,7 @@ from ottla.broker.handlers.delete_topics import DeleteTopicsHandler
 from ottla.broker.handlers.describe_cluster import DescribeClusterHandler
 from ottla.broker.handlers.describe_configs import DescribeConfigsHandler
 from ottla.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
+from ottla.broker.handlers.describe_quorum import DescribeQuorumHandler
 from ottla.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from ottla.broker.handlers.elect_leaders import ElectLeadersHandler
 from ottla.broker.handlers.end_txn import EndTxnHandler
@@ -65,6 +66,7 @@ from ottla.broker.handlers.transaction_administration import (
     ListTransactionsHandler,
 )
 from ottla.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
+from ottla.broker.handlers.update_features import UpdateFeaturesHandler
 from ottla.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.partitions import Partitions
@@ -162,6 +164,8 @@ def _cluster(parts: Parts) -> HandlerTable:
     partitions, view, directory = parts.partitions, parts.view, parts.data_directory
     return {
         ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(view),
+        ApiKey.DESCRIBE_QUORUM: DescribeQuorumHandler(view),
+        ApiKey.UPDATE_FEATURES: UpdateFeaturesHandler(),
         ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsHandler(partitions, directory),
         ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsHandler(partitions, directory),
         ApiKey.ELECT_LEADERS: ElectLeadersHandler(view),
