@@ -68,7 +68,8 @@ def test_the_users_of_a_deleted_topic_hear_of_it_before_it_is_made_anew(
     ask: Ask, connection: Connection, new_name: NewName
 ) -> None:
     topic = a_topic(connection, new_name())
-    ask(DeleteTopicsRequest(topics=[DeleteTopicState(topic)]), DeleteTopicsResponse)
+    doomed = [DeleteTopicState(topic)]
+    ask(DeleteTopicsRequest(topics=doomed, timeout_ms=30_000), DeleteTopicsResponse)
 
     def asked() -> tuple[int, dict[int, int]]:
         return metadata(connection, [topic], auto_create=True).topics[topic]
