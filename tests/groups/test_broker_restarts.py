@@ -15,7 +15,7 @@ from support.groups.verdict import Chronicle, missing
 
 PARTITIONS = 6
 MEMBERS = 2
-RESTARTS = 4
+RESTARTS = 3
 DRAIN_SECONDS_MAX = 45.0
 KINDS = (
     ("confluent", "classic"),

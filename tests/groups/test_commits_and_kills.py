@@ -22,10 +22,10 @@ from support.wire import Connection
 OwnBroker = Callable[..., BrokerProcess]
 
 SEEDS = (101, 202)
-KILLS_PER_SEED = 11
+KILLS_PER_SEED = 10
 GROUPS = 6
 PARTITIONS = 4
-ACKNOWLEDGED_BEFORE_A_KILL_MAX = 300
+ACKNOWLEDGED_BEFORE_A_KILL_MAX = 200
 SESSION_TIMEOUT_MS = 60_000
 # Rolls and compacts the topic of the offsets under the load, so that starts read what is left.
 SETTINGS = {

@@ -1,5 +1,6 @@
 """A group moves to the consumer protocol and back while it reads, member by member."""
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -25,6 +26,8 @@ def test_a_group_moves_between_the_protocols_and_loses_no_position(
     new_name: Callable[[], str],
 ) -> None:
     need_consumer_protocol(group_broker)
+    if strategy == "cooperative-sticky" and os.environ.get("OTTLA_TEST_BOOTSTRAP"):
+        pytest.skip("Apache Kafka does not move groups of librdkafka's cooperative-sticky members")
     topic = new_name()
     ConfluentClient(group_broker).create_topic(topic, partitions=PARTITIONS)
     pattern = MemberOptions("confluent", "", group_broker, topic, topic, "", strategy=strategy)

@@ -39,7 +39,6 @@ KINDS = (
     Kind("confluent"),
     Kind("confluent", "cooperative-sticky"),
     Kind("confluent", protocol="consumer"),
-    Kind("kafka_python"),
     Kind("kafka_python", "cooperative-sticky"),
     Kind("aiokafka"),
     Kind(MIXED),
