@@ -43,8 +43,6 @@ sentence from them. One place in the broker turns `.code` into a field of a resp
     └── ConfigError                 a setting of this process is wrong: names it, and the fix
 """
 
-# ruff: noqa: N818  (the names say what happened; "Error" at the end of each would only repeat it)
-
 from __future__ import annotations
 
 from enum import IntEnum

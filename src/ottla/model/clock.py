@@ -1,4 +1,4 @@
-"""The clock's interface. The core is handed one, so that a test or a simulator can turn its hands."""
+"""The clock's interface: the core is handed one, so that a test can turn its hands."""
 
 from __future__ import annotations
 
