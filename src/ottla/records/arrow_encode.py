@@ -72,6 +72,20 @@ def encode_table(
             first = end
 
 
+def place_table(table: pyarrow.Table, partition_count: int) -> pyarrow.Int32Array:
+    """For each row the partition its key belongs to in every Kafka client; -1 without a key."""
+    arrow = require_pyarrow()
+    if "key" not in table.column_names:
+        return arrow.repeat(arrow.scalar(-1, arrow.int32()), table.num_rows)
+    placed = []
+    for chunk in table["key"].chunks:
+        source = _binary(chunk)
+        assert source is not None
+        places = arrow.py_buffer(speed.encoding.place_keys(source, partition_count))
+        placed.append(arrow.Array.from_buffers(arrow.int32(), len(chunk), [None, places]))
+    return arrow.concat_arrays(placed) if placed else arrow.array([], arrow.int32())
+
+
 def _check_columns(table: pyarrow.Table) -> None:
     names = table.column_names
     unknown = set(names) - _ENCODED - _IGNORED

@@ -141,3 +141,11 @@ def test_rows_are_made_by_whoever_is_asked(loops: Loops) -> None:
     assert rows == [Record(0, 0, b"key", b"value", (("h", b"v"),))]
     with pytest.raises(InvalidRecord):
         loops.decoding.decode_rows(PAYLOAD + b"\0", SHAPE)
+
+
+@in_both_ways
+@pytest.mark.parametrize("count", [0, -1])
+def test_keys_need_a_partition_to_go_to(loops: Loops, count: int) -> None:
+    column = loops.encoding.BinarySource(int32s(2), memoryview(b""), None)
+    with pytest.raises(ValueError, match="partition"):
+        loops.encoding.place_keys(column, count)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from ottla.clients.partitioner import partition_for_key
 from ottla.errors import InvalidRecord
-from ottla.records.arrow_encode import TableEncoding, encode_table
+from ottla.records.arrow_encode import TableEncoding, encode_table, place_table
 from ottla.records.batch import SEQUENCES, RecordBatch
 from ottla.records.builder import ProducerStamp
 from ottla.records.compression import Compression
@@ -157,3 +158,24 @@ def test_a_header_without_a_key_is_refused(loops: Loops) -> None:
     headers = pyarrow.array([[{"key": None, "value": b""}]], HEADERS)
     with pytest.raises(InvalidRecord):
         encoded(loops, pyarrow.table({"value": [b""], "headers": headers}))
+
+
+@in_both_ways
+@pytest.mark.parametrize("partition_count", [1, 7, 1000])
+def test_keys_go_where_every_client_sends_them(loops: Loops, partition_count: int) -> None:
+    keys = [None if size % 9 == 4 else bytes(range(200, 200 + size)) for size in range(50)]
+    table = pyarrow.table({"key": pyarrow.array(keys, pyarrow.binary())})
+    with using(loops):
+        for part in (table, table.slice(7, 30), pyarrow.concat_tables([table, table.slice(3)])):
+            assert place_table(part, partition_count).to_pylist() == [
+                -1 if key is None else partition_for_key(key, partition_count)
+                for key in part["key"].to_pylist()
+            ]
+
+
+@in_both_ways
+def test_rows_without_keys_have_no_place(loops: Loops) -> None:
+    with using(loops):
+        assert place_table(pyarrow.table({"value": [b"a", b"b"]}), 4).to_pylist() == [-1, -1]
+        empty = pyarrow.table({"key": pyarrow.array([], pyarrow.binary())})
+        assert place_table(empty, 4).to_pylist() == []

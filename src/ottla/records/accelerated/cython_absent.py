@@ -13,6 +13,7 @@ Decorated = TypeVar("Decorated")
 
 compiled: Final = False
 Py_ssize_t: Final = int
+ulonglong: Final = int
 
 
 def declare(kind: type[int], value: int) -> int:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, infer_types=True
-"""Records from rows and columns: the loops that run once for every record written.
+"""Records from rows and columns, and where they go: what runs once for every record written.
 
 Compiled, a payload is measured and then written. Uncompiled, record.py encodes, because Python
 joins small pieces faster than it writes bytes one by one; the payload is the same. What must stay
@@ -11,6 +11,7 @@ outside: of format "i" for int32, "q" for int64, "B" for bytes.
 
 from __future__ import annotations
 
+from array import array
 from typing import Any, TypeAlias
 
 from ottla.errors import InvalidRecord, RecordTooLarge
@@ -38,6 +39,9 @@ IS_COMPILED: bool = cython.compiled
 _PAYLOAD_BYTES_MAX = cython.declare(cython.Py_ssize_t, 2**31 - 1)
 """A batch counts its bytes in 32 bits."""
 _NO_HEADERS = b"\0"
+_MURMUR_SEED = cython.declare(cython.ulonglong, 0x9747B28C)
+_MURMUR_MIX = cython.declare(cython.ulonglong, 0x5BD1E995)
+_32_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
 # --- one record -----------------------------------------------------------------------------------
 
@@ -435,3 +439,59 @@ def _put_value(
         target[position] = 1
         return position + 1
     return _put_nullable(target, position, column.data + column.ends[row], column.size(row))
+
+
+# --- where records of a key go --------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _murmur2(
+    data: cython.p_const_uchar, position: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.ulonglong:
+    """The 32-bit murmur2 hash of data[position:end] with the seed of Kafka's clients."""
+    state: cython.ulonglong = _MURMUR_SEED ^ (end - position)
+    word: cython.ulonglong
+    left: cython.Py_ssize_t = end - position
+    while left >= 4:
+        word = data[position + 3]
+        word = word << 8 | data[position + 2]
+        word = word << 8 | data[position + 1]
+        word = word << 8 | data[position]
+        word = (word * _MURMUR_MIX) & _32_BITS
+        word = ((word ^ word >> 24) * _MURMUR_MIX) & _32_BITS
+        state = ((state * _MURMUR_MIX) & _32_BITS) ^ word
+        position += 4
+        left -= 4
+    if left > 0:
+        word = 0
+        while left > 0:
+            left -= 1
+            word = word << 8 | data[position + left]
+        state = ((state ^ word) * _MURMUR_MIX) & _32_BITS
+    state = ((state ^ state >> 13) * _MURMUR_MIX) & _32_BITS
+    return state ^ state >> 15
+
+
+@cython.cfunc
+def _int32s(view: memoryview) -> cython.p_int:
+    if cython.compiled:
+        return cython.cast(cython.p_int, _memory(view, 4))
+    return _memory(view, 4)
+
+
+def place_keys(keys: BinarySource, partition_count: int) -> memoryview:
+    """For each row the partition to which every client of Kafka's sends its key; -1 for null."""
+    if partition_count < 1:
+        raise ValueError("a topic has a partition at least")
+    partitions: cython.ulonglong = partition_count
+    row: cython.Py_ssize_t
+    view = memoryview(array("i", bytes(4 * keys.count)))
+    place = _int32s(view)
+    for row in range(keys.count):
+        if keys.size(row) < 0:
+            place[row] = -1
+        else:
+            hashed = _murmur2(keys.data, keys.ends[row], keys.ends[row + 1])
+            place[row] = (hashed & 0x7FFFFFFF) % partitions
+    return view
