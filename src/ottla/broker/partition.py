@@ -14,6 +14,7 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
+from bisect import insort
 from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
@@ -178,26 +179,39 @@ class Partition:
         appended = log.append(records, leader_epoch=self.leader_epoch, origin=origin)
         self._uncommitted_bytes += len(records)
         settings = log.settings
-        if settings.flush_messages == 1:
+        if not self._leads_alone:
+            self._wake_watches()  # Followers wait for it, and it is committed through them.
+        elif settings.flush_messages > 1:
+            self._commit(log.end_offset)
+        if log.end_offset - log.recovery_point >= settings.flush_messages:
             self._services.flushes.add(self)
-        else:
-            if self._leads_alone:
-                self._commit(log.end_offset)
-            else:
-                self._wake_watches()  # Followers wait for it, and it is committed through them.
-            if log.end_offset - log.recovery_point >= settings.flush_messages:
-                self._services.flushes.add(self)
         return appended
 
     def check_in_sync(self) -> None:
         """Refuses what is to be on all replicas while too few are in sync."""
-        needed = self.log.settings.min_insync_replicas
-        if needed > 1 and self.in_sync is not None and len(self.in_sync.members) < needed:
+        in_sync = self.in_sync
+        if in_sync is None or self._leads_alone:
+            return
+        if len(in_sync.members) < self._needed(in_sync):
             raise RequestFailed(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self.id} has {len(self.in_sync.members)} replicas in sync;"
-                f" min.insync.replicas asks for {needed}",
+                f"{self.id} has {len(in_sync.members)} replicas in sync;"
+                f" min.insync.replicas asks for {self._needed(in_sync)}",
             )
+
+    def check_still_in_sync(self) -> None:
+        """Tells a writer that its records are committed, but on fewer replicas than was asked."""
+        in_sync = self.in_sync
+        if in_sync is not None and len(in_sync.maximal) < self._needed(in_sync):
+            raise RequestFailed(
+                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                f"the records are in {self.id}, but fewer replicas than min.insync.replicas asks"
+                " for are in sync by now",
+            )
+
+    def _needed(self, in_sync: InSync) -> int:
+        """How many replicas must be in sync: no more than there are."""
+        return min(self.log.settings.min_insync_replicas, len(in_sync.followers) + 1)
 
     def is_committed(self, end_offset: Offset) -> bool:
         """Whether all records before `end_offset` are committed."""
@@ -206,16 +220,23 @@ class Partition:
     async def wait_committed(self, end_offset: Offset, deadline: float) -> None:
         """Returns once all records before `end_offset` are committed; raises if they cannot be,
         or are not by the loop's time `deadline`."""
-        if self.is_committed(end_offset):
-            return
+        await self.committed(end_offset, deadline)
+
+    def committed(self, end_offset: Offset, deadline: float) -> asyncio.Future[None]:
+        """The wait itself, begun. Whoever appends and then waits for something else needs it: were
+        this broker deposed meanwhile, others' records might be committed at the same offsets."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
-        self._waiters.append((end_offset, future))
-        timer = loop.call_at(deadline, _time_out, future)
-        try:
-            await future
-        finally:
-            timer.cancel()
+        if self.in_sync is None or self._is_closed:
+            future.set_exception(RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        elif self.is_committed(end_offset):
+            future.set_result(None)
+        else:
+            # Mostly at the end; a batch that was sent again is waited for among those before it.
+            insort(self._waiters, (end_offset, future), key=_end_offset)
+            timer = loop.call_at(deadline, _time_out, future)
+            future.add_done_callback(lambda _: timer.cancel())
+        return future
 
     def reopened(self, log: Log) -> None:
         """The log was fenced and has been opened again; it may have lost its tail."""
@@ -272,12 +293,11 @@ class Partition:
     def _advance(self) -> None:
         """Moves the high watermark as far as all replicas that count have come."""
         in_sync = self.in_sync
-        if in_sync is None:
+        if in_sync is None or self._services.standing.is_fenced:
             return
         log = self.log
         safe_end = log.recovery_point if log.settings.flush_messages == 1 else log.end_offset
-        enough = min(log.settings.min_insync_replicas, len(in_sync.followers) + 1)
-        if len(in_sync.members) < enough:
+        if len(in_sync.members) < self._needed(in_sync):
             return
         standing = self._services.standing
         self._commit(
@@ -326,6 +346,10 @@ class Partition:
     def _wake_watches(self) -> None:
         for watch in tuple(self._watches):
             watch.wake()
+
+
+def _end_offset(waiter: tuple[Offset, asyncio.Future[None]]) -> Offset:
+    return waiter[0]
 
 
 def _time_out(future: asyncio.Future[None]) -> None:

@@ -133,7 +133,9 @@ class ShardRuntime:
         if self._partition.is_committed(end_offset):
             self._conclude(decision)
             return True
-        task = asyncio.get_running_loop().create_task(self._conclude_later(decision, end_offset))
+        loop = asyncio.get_running_loop()
+        committed = self._partition.committed(end_offset, loop.time() + COMMIT_SECONDS_MAX)
+        task = loop.create_task(self._conclude_later(decision, committed))
         self._commits.add(task)
         task.add_done_callback(self._commits.discard)
         return True
@@ -182,10 +184,9 @@ class ShardRuntime:
         batch = memoryview(builder.build(producer=producer))
         self._partition.append(batch, origin=Origin.COORDINATOR)
 
-    async def _conclude_later(self, decision: Decided, end_offset: Offset) -> None:
-        deadline = asyncio.get_running_loop().time() + COMMIT_SECONDS_MAX
+    async def _conclude_later(self, decision: Decided, committed: asyncio.Future[None]) -> None:
         try:
-            await self._partition.wait_committed(end_offset, deadline)
+            await committed
         except OttlaError as error:
             log.error("%s: a decision was not committed: %s", self._partition.id, error)
             for reply in decision.replies:

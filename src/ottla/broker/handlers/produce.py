@@ -221,14 +221,24 @@ def _refuse_zstd(records: memoryview) -> None:
 async def _wait_committed(uncommitted: list[Uncommitted], timeout_ms: int) -> None:
     """Waits for all; a partition that fails or is late gets its error in its own answer."""
     deadline = asyncio.get_running_loop().time() + max(0, timeout_ms) / 1000
-    for partition, end_offset, answer in uncommitted:
-        try:
-            await partition.wait_committed(end_offset, deadline)
-        except TimedOut:
-            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
-        except OttlaError as error:
-            answer.error_code = error.code
-            answer.error_message = str(error)
+    # All waits begin now: what befalls one partition while another is waited for must be heard.
+    waits = [
+        (partition, partition.committed(end_offset, deadline), answer)
+        for partition, end_offset, answer in uncommitted
+    ]
+    try:
+        for partition, committed, answer in waits:
+            try:
+                await committed
+                partition.check_still_in_sync()
+            except TimedOut:
+                answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+            except OttlaError as error:
+                answer.error_code = error.code
+                answer.error_message = str(error)
+    finally:
+        for _, committed, _ in waits:
+            committed.cancel()
 
 
 def _cut_off_on_error(response: ProduceResponse) -> None:

@@ -1,0 +1,103 @@
+"""A partition with its log in memory, and the rest of the broker played by the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from ottla.broker.partition import Partition, Services, Standing
+from ottla.broker.partitions import Partitions
+from ottla.cluster.image import NO_BROKER, PartitionImage
+from ottla.model.ids import BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition
+from unit.storage.logs import SetClock, World, batch, flush, settings
+
+ME, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)
+NOBODY = NO_BROKER
+LAG_MS = 30_000
+TOPIC_ID = TopicId(b"a topic's own id")
+
+
+def an_image(
+    leader: BrokerId = ME,
+    *,
+    epoch: int = 0,
+    replicas: Iterable[BrokerId] = (ME,),
+    isr: Iterable[BrokerId] | None = None,
+    partition_epoch: int = 0,
+) -> PartitionImage:
+    """What the metadata says of the partition."""
+    held = tuple(replicas)
+    return PartitionImage(
+        index=0,
+        leader=leader,
+        leader_epoch=LeaderEpoch(epoch),
+        isr=held if isr is None else tuple(isr),
+        replicas=held,
+        partition_epoch=partition_epoch,
+    )
+
+
+class Wishes:
+    """Keeps what a leader wishes its set to be, and lets it reckon with it."""
+
+    def __init__(self) -> None:
+        self.asked: list[frozenset[BrokerId]] = []
+
+    def change(self, partition: Partition, members: frozenset[BrokerId]) -> None:
+        self.asked.append(members)
+        assert partition.in_sync is not None
+        partition.in_sync.propose(members)
+        partition.in_sync_changed()
+
+
+class Flushes:
+    """Keeps which partitions are to be synced until the test does it."""
+
+    def __init__(self) -> None:
+        self.due: list[Partition] = []
+
+    def add(self, partition: Partition) -> None:
+        self.due.append(partition)
+
+    def run(self) -> None:
+        due, self.due = self.due, []
+        for partition in due:
+            flush(partition.log)
+            partition.flushed()
+
+
+class Stage:
+    """One partition, its disk, its clock and its neighbours."""
+
+    def __init__(self, image: PartitionImage | None = None, **changes: Any) -> None:
+        self.world = World(settings(**changes))
+        self.clock: SetClock = self.world.clock
+        self.flushes = Flushes()
+        self.wishes = Wishes()
+        self.standing = Standing(ME, self.clock, LAG_MS)
+        self.services = Services(self.standing, self.flushes, self.wishes)
+        self.partition = Partition(
+            TopicPartition("topic", 0), TOPIC_ID, self.world.open(), self.services
+        )
+        if image is not None:
+            self.partition.take_role(image)
+
+    @property
+    def partitions(self) -> Partitions:
+        held = Partitions()
+        held.add(self.partition)
+        return held
+
+    def append(self, *values: bytes) -> int:
+        """Appends a batch; the offset after it."""
+        return self.partition.append(batch(*values)).end_offset
+
+    def committed(self, end_offset: int, *, seconds: float = 10.0) -> asyncio.Task[None]:
+        """A wait that has begun."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        return asyncio.ensure_future(self.partition.wait_committed(Offset(end_offset), deadline))
+
+    @property
+    def high_watermark(self) -> int:
+        return self.partition.log.high_watermark
