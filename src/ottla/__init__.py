@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ottla.clients.blocking.admin import Admin as Admin
     from ottla.clients.blocking.consumer import Consumer as Consumer
     from ottla.clients.blocking.producer import Producer as Producer
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Admin": "ottla.clients.blocking.admin",
     "Consumer": "ottla.clients.blocking.consumer",
     "Producer": "ottla.clients.blocking.producer",
 }

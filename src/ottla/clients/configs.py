@@ -23,6 +23,10 @@ from ottla.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from ottla.protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 
 class ResourceKind(IntEnum):
@@ -153,6 +157,18 @@ async def alter_configs(
             _check(result.error_code, resource, result.error_message)
 
     await client.retrying(attempt)
+
+
+async def list_config_resources(client: Client, kinds: Iterable[int] = ()) -> list[tuple[int, str]]:
+    """The resources that have settings, by the number of their kind and their name."""
+    request = ListConfigResourcesRequest(resource_types=[int(kind) for kind in kinds])
+
+    async def attempt() -> list[tuple[int, str]]:
+        response = await client.call(request, ListConfigResourcesResponse, at_least=1)
+        check_answer(response.error_code, "the resources with settings")
+        return [(row.resource_type, row.resource_name) for row in response.config_resources]
+
+    return sorted(await client.retrying(attempt))
 
 
 def _check(code: int, resource: Resource, message: str | None) -> None:
