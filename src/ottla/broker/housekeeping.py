@@ -96,7 +96,7 @@ class Housekeeping:
         now_ms = self._clock.now_ms()
 
         def expire(partition: Partition) -> None:
-            partition.log.expire_producers(now_ms, expiration_ms)
+            partition.log.producers.expire(now_ms, expiration_ms)
 
         await self._for_each(expire)
 

@@ -127,9 +127,7 @@ class Partition:
                 self.log.assign_epoch(image.leader_epoch)
             self.in_sync = InSync(
                 standing.broker_id,
-                image.replicas,
-                image.isr,
-                partition_epoch=image.partition_epoch,
+                image,
                 epoch_start_offset=self.log.end_offset,
                 now_ms=standing.clock.monotonic_ms(),
             )

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.cluster.image import PartitionImage
 from ottla.model.ids import BrokerId, Offset
 
 UNKNOWN_END: Final = -1
@@ -47,23 +48,21 @@ class InSync:
     def __init__(
         self,
         leader: BrokerId,
-        replicas: Iterable[BrokerId],
-        members: Iterable[BrokerId],
+        image: PartitionImage,
         *,
-        partition_epoch: int,
         epoch_start_offset: Offset,
         now_ms: int,
     ) -> None:
         self.leader = leader
-        self.members = frozenset(members)
-        self.partition_epoch = partition_epoch
+        self.members = frozenset(image.isr)
+        self.partition_epoch = image.partition_epoch
         self.proposal: Proposal | None = None
         self._epoch_start_offset = epoch_start_offset
         # A member gets the benefit of the doubt for one lag period; others must show themselves,
         # or the high watermark would wait for the dead.
         self._followers = {
             replica: Follower(caught_up_ms=now_ms if replica in self.members else 0)
-            for replica in replicas
+            for replica in image.replicas
             if replica != leader
         }
 

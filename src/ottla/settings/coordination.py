@@ -46,7 +46,7 @@ class GroupSettings:
     )
     offsets_topic_segment_bytes: int = declare(
         100 << 20,
-        Setting("offsets.topic.segment.bytes", Kind.INT, at_least=1),
+        Setting("offsets.topic.segment.bytes", Kind.INT, at_least=1 << 20),
         "The segment size of the topic that keeps groups and offsets.",
     )
     group_initial_rebalance_delay_ms: int = declare(
@@ -153,6 +153,6 @@ class TransactionSettings:
     )
     transaction_state_log_segment_bytes: int = declare(
         100 << 20,
-        Setting("transaction.state.log.segment.bytes", Kind.INT, at_least=1),
+        Setting("transaction.state.log.segment.bytes", Kind.INT, at_least=1 << 20),
         "The segment size of the topic that keeps transactions.",
     )

@@ -63,9 +63,9 @@ class Log:
     """Append at the end, read from anywhere, forget from the beginning."""
 
     __slots__ = (
-        *("_clock", "_deleted", "_directory", "_fence", "_flusher", "_rolling", "_rules"),
+        *("_clock", "_directory", "_fence", "_flusher", "_rolling", "_rules"),
         *("_snapshots", "end_offset", "epochs", "first_dirty_offset", "high_watermark"),
-        *("producers", "segments", "settings", "start_offset"),
+        *("deleted", "producers", "segments", "settings", "start_offset"),
     )
 
     def __init__(self, parts: LogParts, settings: TopicSettings, clock: Clock) -> None:
@@ -73,7 +73,7 @@ class Log:
         self.epochs, self.producers = parts.epochs, parts.producers
         self._snapshots = parts.snapshots
         self._clock, self._directory = clock, parts.segments.place.directory
-        self._deleted = DeletedFiles(parts.segments.place.disk)
+        self.deleted = DeletedFiles(parts.segments.place.disk)
         self._flusher = Flusher(parts.recovery_point)
         self._fence: str | None = None
         self.start_offset = parts.start_offset
@@ -233,10 +233,6 @@ class Log:
         """Where `epoch` ended here, under the largest epoch known that is not later."""
         return self.epochs.end_of(LeaderEpoch(epoch), self.end_offset)
 
-    @property
-    def size_bytes(self) -> int:
-        return self.segments.size_bytes
-
     # --- marks -----------------------------------------------------------------------------------
 
     def advance_high_watermark(self, offset: int) -> None:
@@ -300,11 +296,7 @@ class Log:
         for segment in segments:
             segment.release()
             snapshot = self._snapshots.forget(segment.base_offset)
-            self._deleted.add([*segment.paths(), snapshot], due_ms)
-
-    def take_deleted(self, now_ms: int) -> list[str]:
-        """Files of deleted segments whose delay has passed, for the caller to remove."""
-        return self._deleted.take_due(now_ms)
+            self.deleted.add([*segment.paths(), snapshot], due_ms)
 
     def truncate_to(self, offset: int) -> None:
         """Cut off everything at and past `offset`."""
@@ -335,10 +327,6 @@ class Log:
         self.producers.advance_high_watermark(self.high_watermark)
         self.first_dirty_offset = min(self.first_dirty_offset, end)
         self._rolling.begin(self._clock.now_ms())
-
-    def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have been silent for `expiration_ms`; how many that were."""
-        return self.producers.expire(now_ms, expiration_ms)
 
     def close(self) -> None:
         """Write what only memory holds, sync everything, and let go of the files."""

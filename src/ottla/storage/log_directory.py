@@ -216,7 +216,7 @@ class LogDirectory:
 
     def begin_removal(self, now_ms: int) -> RemovalJob:
         """What is left of deleted segments and partitions whose delay has passed."""
-        files = [path for log in self.logs.values() for path in log.take_deleted(now_ms)]
+        files = [path for log in self.logs.values() for path in log.deleted.take_due(now_ms)]
         due = [path for due_ms, path in self._deleted if due_ms <= now_ms]
         self._deleted = deque(entry for entry in self._deleted if entry[0] > now_ms)
         return RemovalJob(self._disk, files, due)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.cluster.image import PartitionImage
 from ottla.cluster.in_sync import InSync
-from ottla.model.ids import BrokerId, Offset
+from ottla.model.ids import BrokerId, LeaderEpoch, Offset
 
 ONE, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)
 LAG_MS = 30_000
@@ -13,14 +14,9 @@ NOW_MS = 1_000_000
 
 
 def a_set(*members: BrokerId, epoch_start: int = 0) -> InSync:
-    return InSync(
-        ONE,
-        [ONE, TWO, THREE],
-        members or [ONE, TWO, THREE],
-        partition_epoch=7,
-        epoch_start_offset=Offset(epoch_start),
-        now_ms=NOW_MS,
-    )
+    everyone = (ONE, TWO, THREE)
+    image = PartitionImage(0, ONE, LeaderEpoch(3), members or everyone, everyone, 7)
+    return InSync(ONE, image, epoch_start_offset=Offset(epoch_start), now_ms=NOW_MS)
 
 
 def watermark(replicas: InSync, leader_end: int, now_ms: int = NOW_MS) -> int:

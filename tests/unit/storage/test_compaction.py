@@ -348,7 +348,7 @@ def test_an_offset_map_knows_long_and_short_keys_apart():
 def test_a_throttle_is_told_of_every_byte():
     log = a_world().open()
     append(log, keyed((b"a", b"1")), keyed((b"a", b"2")))
-    size = log.size_bytes
+    size = log.segments.size_bytes
     log.roll()
     log.advance_high_watermark(2)
     job = begin_compaction(log, NOW_MS)

@@ -131,8 +131,8 @@ def test_silent_producers_are_forgotten_but_not_with_an_open_transaction():
     log = a_log()
     send(log, 0, b"a")
     append(log, transactional(8, 0, b"b"))
-    assert log.expire_producers(NOW_MS + 999, 1000) == 0
-    assert log.expire_producers(NOW_MS + 1000, 1000) == 1
+    assert log.producers.expire(NOW_MS + 999, 1000) == 0
+    assert log.producers.expire(NOW_MS + 1000, 1000) == 1
     assert log.producers.get(7) is None
     assert log.producers.get(8) is not None
 

@@ -88,8 +88,8 @@ def test_deleted_segments_leave_the_directory_after_the_delay():
         log.read(5, bytes_max=100, end=10)
     assert held.file.read_at(0, 10)
     assert [name for name in world.names() if name.endswith(".log.deleted")]
-    assert log.take_deleted(now_ms + 499) == []
-    RemovalJob(world.disk, log.take_deleted(now_ms + 500), []).run()
+    assert log.deleted.take_due(now_ms + 499) == []
+    RemovalJob(world.disk, log.deleted.take_due(now_ms + 500), []).run()
     assert not [name for name in world.names() if name.endswith(".deleted")]
     assert log.epochs.entries[0].start_offset == 6
 

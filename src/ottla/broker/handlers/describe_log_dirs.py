@@ -34,7 +34,7 @@ class DescribeLogDirsHandler:
             name = partition.id.topic
             topic = topics.setdefault(name, DescribeLogDirsTopic(name))
             topic.partitions.append(
-                DescribeLogDirsPartition(partition.id.partition, partition.log.size_bytes)
+                DescribeLogDirsPartition(partition.id.partition, partition.log.segments.size_bytes)
             )
         disk = os.statvfs(self._data_directory)
         result = DescribeLogDirsResult(
