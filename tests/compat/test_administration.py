@@ -22,11 +22,20 @@ from ottla.protocol.messages import describe_client_quotas as describe_quotas
 from ottla.protocol.messages import describe_quorum as quorum
 from ottla.protocol.messages import describe_user_scram_credentials as describe_scram
 from ottla.protocol.messages import elect_leaders as elect
+from ottla.protocol.messages import incremental_alter_configs as alter
 from ottla.protocol.messages import update_features as features
+from ottla.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from ottla.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
+)
+from ottla.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
 )
 from ottla.protocol.messages.list_config_resources import (
     ConfigResource,
@@ -46,8 +55,9 @@ NewName = Callable[[], str]
 Answer = TypeVar("Answer", bound=Message)
 
 NO_SUCH_BROKER = 99_999
-TOPIC_RESOURCE, UNKNOWN_RESOURCE = 2, 3
+TOPIC_RESOURCE, UNKNOWN_RESOURCE, GROUP_RESOURCE = 2, 3, 32
 PREFERRED, UNCLEAN = 0, 1
+SET, DELETE = 0, 1
 
 
 @pytest.fixture
@@ -262,3 +272,45 @@ def test_a_feature_nobody_knows_cannot_be_updated(ask: Ask) -> None:
         features.UpdateFeaturesRequest(feature_updates=[update]), features.UpdateFeaturesResponse
     )
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_a_group_is_held_to_its_own_settings(ask: Ask, new_name: NewName) -> None:
+    group = new_name()
+    wish = alter.AlterableConfig("consumer.heartbeat.interval.ms", 0, "6000")
+    resource = alter.AlterConfigsResource(GROUP_RESOURCE, group, [wish])
+    altered = ask(
+        alter.IncrementalAlterConfigsRequest([resource]), alter.IncrementalAlterConfigsResponse
+    )
+    assert altered.responses[0].error_code == ErrorCode.NONE
+
+    def listed() -> bool:
+        answer = ask(ListConfigResourcesRequest([GROUP_RESOURCE]), ListConfigResourcesResponse)
+        return ConfigResource(group, GROUP_RESOURCE) in answer.config_resources
+
+    def interval_ms() -> int:
+        ask(FindCoordinatorRequest(coordinator_keys=[group]), FindCoordinatorResponse)
+        joining = ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id="member",
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=["none"],
+            topic_partitions=[],
+        )
+        return ask(joining, ConsumerGroupHeartbeatResponse).heartbeat_interval_ms
+
+    eventually(listed, "the group's place in the list")
+    eventually(lambda: interval_ms() == 6000, "the new interval")
+
+
+def test_a_setting_nobody_knows_can_be_deleted_but_not_set(
+    ask: Ask, connection: Connection, new_name: NewName
+) -> None:
+    topic = a_topic(connection, new_name())
+    outcomes = []
+    for operation, value in [(DELETE, None), (SET, "1")]:
+        wish = alter.AlterableConfig("no.such.setting", operation, value)
+        resource = alter.AlterConfigsResource(TOPIC_RESOURCE, topic, [wish])
+        request = alter.IncrementalAlterConfigsRequest([resource])
+        answer = ask(request, alter.IncrementalAlterConfigsResponse)
+        outcomes.append(answer.responses[0].error_code)
+    assert outcomes == [ErrorCode.NONE, ErrorCode.INVALID_CONFIG]

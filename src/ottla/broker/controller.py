@@ -25,8 +25,10 @@ from ottla.cluster.changes import (
 from ottla.cluster.config_changes import (
     Alteration,
     alter_broker_config,
+    alter_group_config,
     alter_topic_config,
     replace_broker_config,
+    replace_group_config,
     replace_topic_config,
 )
 from ottla.cluster.image import Draft, TopicImage
@@ -92,13 +94,17 @@ class Controller:
     async def replace_configs(
         self, kind: ResourceType, name: str, texts: dict[str, str], *, validate_only: bool
     ) -> None:
-        """Lets a topic or broker have just these settings of its own."""
+        """Lets a topic, broker or group have just these settings of its own."""
 
         def change(draft: Draft) -> None:
-            if kind is ResourceType.TOPIC:
-                replace_topic_config(draft, name, texts, self._view.settings)
-            else:
-                replace_broker_config(draft, broker_entity(name, self._view.broker_id), texts)
+            settings = self._view.settings
+            match kind:
+                case ResourceType.TOPIC:
+                    replace_topic_config(draft, name, texts, settings)
+                case ResourceType.BROKER:
+                    replace_broker_config(draft, broker_entity(name, self._view.broker_id), texts)
+                case ResourceType.GROUP:
+                    replace_group_config(draft, name, texts, settings.groups)
 
         await self._exclusively(lambda: self._configure(change, validate_only))
 
@@ -110,13 +116,18 @@ class Controller:
         *,
         validate_only: bool,
     ) -> None:
-        """Changes single settings of a topic or broker."""
+        """Changes single settings of a topic, broker or group."""
 
         def change(draft: Draft) -> None:
-            if kind is ResourceType.TOPIC:
-                alter_topic_config(draft, name, alterations, self._view.settings)
-            else:
-                alter_broker_config(draft, broker_entity(name, self._view.broker_id), alterations)
+            settings = self._view.settings
+            match kind:
+                case ResourceType.TOPIC:
+                    alter_topic_config(draft, name, alterations, settings)
+                case ResourceType.BROKER:
+                    entity = broker_entity(name, self._view.broker_id)
+                    alter_broker_config(draft, entity, alterations)
+                case ResourceType.GROUP:
+                    alter_group_config(draft, name, alterations, settings.groups)
 
         await self._exclusively(lambda: self._configure(change, validate_only))
 

@@ -22,6 +22,7 @@ from ottla.records.batch import RecordBatch
 from ottla.records.builder import ProducerStamp
 from ottla.records.control import ControlType, read_marker
 from ottla.settings.coordination import GroupSettings
+from ottla.settings.group import OwnGroupSettings
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
@@ -95,8 +96,13 @@ class GroupCoordinator(Coordinator[GroupShardOnLog]):
         settings = view.settings.groups
         topics = GroupTopics(view)
 
+        def own_settings(group_id: str) -> OwnGroupSettings:
+            return OwnGroupSettings.from_overrides(view.image.group_configs(group_id), settings)
+
         def make_shard(_partition: Partition) -> GroupShardOnLog:
-            return GroupShardOnLog(GroupShard(settings, topics, new_member_id))
+            return GroupShardOnLog(
+                GroupShard(settings, topics, new_member_id, own_settings=own_settings)
+            )
 
         topic = InternalTopic(
             OFFSETS_TOPIC,

@@ -1,4 +1,4 @@
-"""What has settings that can be changed: topics and brokers, as the wire names them."""
+"""What has settings that can be changed: topics, brokers and groups, as the wire names them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class ResourceType(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    GROUP = 32
 
 
 def resource_type(number: int) -> ResourceType:
@@ -25,7 +26,7 @@ def resource_type(number: int) -> ResourceType:
         return ResourceType(number)
     except ValueError:
         raise InvalidRequest(
-            f"resource type {number} has no settings here; 2 (topic) and 4 (broker) have"
+            f"resource type {number} has no settings here; 2 (topic), 4 (broker), 32 (group) have"
         ) from None
 
 

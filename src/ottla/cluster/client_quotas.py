@@ -131,6 +131,8 @@ def quotas_that_match(
         raise InvalidRequest("a kind of entity stands in the filter twice")
     for place, config in image.entity_configs.items():
         entity = _entity(place)
+        if not entity:
+            continue
         known = _ADDRESS_QUOTAS if EntityKind.IP in entity else _CLIENT_QUOTAS
         values = {name: float(text) for name, text in config.configs.items() if name in known}
         if not values or (is_strict and len(entity) != len(filters)):
@@ -171,9 +173,10 @@ def _place(entity: QuotaEntity) -> str:
 
 
 def _entity(place: str) -> QuotaEntity:
-    """The entity of a place; the bare users/alice/clients is alice's, and holds nothing."""
+    """The entity of a place, empty for a group; a bare users/alice/clients holds no quotas."""
     parts = place.split("/")
     return {
         _KINDS[kind]: name_of_entity(name)
         for kind, name in zip(parts[::2], parts[1::2], strict=False)
+        if kind in _KINDS
     }

@@ -1,4 +1,4 @@
-"""Changes of the settings of topics and brokers: replaced as a whole, or one by one.
+"""Changes of the settings of topics, brokers and groups: replaced as a whole, or one by one.
 
 As in changes.py, a wish is checked before the draft is touched, and nothing here waits.
 """
@@ -11,13 +11,16 @@ from enum import IntEnum
 
 from ottla.cluster import layout
 from ottla.cluster.changes import topic_of
+from ottla.cluster.entity_configs import replace_entity_config
 from ottla.cluster.image import NO_NODE_VERSION, ConfigImage, Draft, TopicImage
 from ottla.cluster.store import Create, SetData
 from ottla.errors import InvalidConfig, InvalidRequest
 from ottla.settings import BrokerSettings, TopicSettings
 from ottla.settings.broker import broker_declarations
+from ottla.settings.coordination import GroupSettings
 from ottla.settings.declare import Declared, Kind, entries, render, unknown
 from ottla.settings.describe import check_live
+from ottla.settings.group import OwnGroupSettings, group_declarations
 from ottla.settings.topic import topic_declarations
 
 
@@ -66,10 +69,9 @@ def alter_topic_config(
 
     wanted = dict(topic.configs)
     for each in _once_each(alterations):
-        declared = known.get(each.name)
-        if declared is None:
-            raise unknown(each.name, known, scope="topic")
-        _alter(wanted, each, declared, wanted.get(each.name, in_force(declared)))
+        declared = _known(each, known, scope="topic")
+        if declared is not None:
+            _alter(wanted, each, declared, wanted.get(each.name, in_force(declared)))
     return replace_topic_config(draft, name, wanted, settings)
 
 
@@ -92,11 +94,33 @@ def alter_broker_config(
     known = broker_declarations()
     wanted = dict(draft.broker_config(broker).configs)
     for each in _once_each(alterations):
-        declared = known.get(each.name)
-        if declared is None:
-            raise unknown(each.name, known, scope="broker")
-        _alter(wanted, each, declared, wanted.get(each.name, render(declared.default) or ""))
+        declared = _known(each, known, scope="broker")
+        if declared is not None:
+            _alter(wanted, each, declared, wanted.get(each.name, render(declared.default) or ""))
     return replace_broker_config(draft, broker, wanted)
+
+
+def replace_group_config(
+    draft: Draft, group_id: str, configs: Mapping[str, str], settings: GroupSettings
+) -> None:
+    """Let a group have just these settings of its own. The group need not be there yet."""
+    if not group_id:
+        raise InvalidRequest("a group's name cannot be empty")
+    OwnGroupSettings.from_overrides(configs, settings)
+    replace_entity_config(draft, layout.group_entity(group_id), configs)
+
+
+def alter_group_config(
+    draft: Draft, group_id: str, alterations: Sequence[Alteration], settings: GroupSettings
+) -> None:
+    """Change some of a group's own settings."""
+    known = group_declarations()
+    wanted = dict(draft.entity_config(layout.group_entity(group_id)).configs)
+    for each in _once_each(alterations):
+        declared = _known(each, known, scope="group")
+        if declared is not None:
+            _alter(wanted, each, declared, wanted.get(each.name, render(declared.default) or ""))
+    replace_group_config(draft, group_id, wanted, settings)
 
 
 def _once_each(alterations: Sequence[Alteration]) -> Sequence[Alteration]:
@@ -106,6 +130,14 @@ def _once_each(alterations: Sequence[Alteration]) -> Sequence[Alteration]:
             raise InvalidRequest(f"the setting {each.name} is changed twice in one request")
         seen.add(each.name)
     return alterations
+
+
+def _known(alteration: Alteration, known: Mapping[str, Declared], *, scope: str) -> Declared | None:
+    """What is to be altered; None where something is deleted that nobody can have set."""
+    declared = known.get(alteration.name)
+    if declared is None and alteration.operation is not AlterOperation.DELETE:
+        raise unknown(alteration.name, known, scope=scope)
+    return declared
 
 
 def _alter(

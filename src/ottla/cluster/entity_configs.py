@@ -1,4 +1,4 @@
-"""Writing the settings of what is neither topic nor broker: users, clients, addresses.
+"""Writing the settings of what is neither topic nor broker: users, clients, addresses, groups.
 
 They lie below /config as Kafka keeps them: users/alice, clients/<default>, users/alice/clients/app.
 Knows no setting by name.

@@ -94,7 +94,7 @@ class ClusterImage:
     broker_configs: Mapping[str, ConfigImage] = field(default_factory=dict)
     """By the broker's id as text, and by layout.DEFAULT_ENTITY."""
     entity_configs: Mapping[str, ConfigImage] = field(default_factory=dict)
-    """Settings of users, clients and addresses, by their place: users/alice, clients/<default>."""
+    """Settings of users, clients, addresses and groups, by place: users/alice, groups/readers."""
     metric_names: Mapping[str, str] = field(default_factory=dict)
     """Topics with a dot or an underscore, by their name with dots made underscores."""
 
@@ -107,6 +107,11 @@ class ClusterImage:
         if found is None or not 0 <= index < len(found.partitions):
             return None
         return found.partitions[index]
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        """The settings a group has of its own."""
+        found = self.entity_configs.get(layout.group_entity(group_id))
+        return found.configs if found is not None else {}
 
     def with_topic(self, topic: TopicImage) -> ClusterImage:
         """This picture with a topic added or replaced."""

@@ -28,8 +28,9 @@ ENTITY_CONFIGS: Final = (
     "/config/users",
     "/config/clients",
     "/config/ips",
+    "/config/groups",
 )
-"""Where settings of what is neither topic nor broker lie: quotas and credentials."""
+"""Where settings of what is neither topic nor broker lie."""
 TOPIC_DELETIONS: Final = "/admin/delete_topics"
 DEFAULT_ENTITY: Final = "<default>"
 
@@ -198,6 +199,17 @@ def broker_config_path(broker: str) -> str:
 def entity_config_path(entity: str) -> str:
     """`entity` is a place below /config, such as users/alice or clients/<default>."""
     return f"/config/{entity}"
+
+
+def group_entity(group_id: str) -> str:
+    """The entity of a group."""
+    return f"groups/{entity_name(group_id)}"
+
+
+def group_of(entity: str) -> str | None:
+    """The group whose settings an entity's are; None where it is no group."""
+    kind, _, name = entity.partition("/")
+    return urllib.parse.unquote(name) if kind == "groups" else None
 
 
 def entity_of(path: str) -> str:

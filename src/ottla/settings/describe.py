@@ -20,6 +20,7 @@ from ottla.settings.broker import (
     merged,
 )
 from ottla.settings.declare import Declared, Kind, render, unknown
+from ottla.settings.group import GROUP_DEFAULTS, group_declarations
 from ottla.settings.topic import topic_declarations
 
 _UNITS: Final = {each.name: each.unit for names in TOPIC_DEFAULTS.values() for each in names}
@@ -33,6 +34,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    DYNAMIC_GROUP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,19 @@ def describe_broker(layers: BrokerLayers) -> list[DescribedSetting]:
         is_read_only = not declared.setting.is_live
         value = own.value if own is not None else None
         found.append(DescribedSetting(declared, value, source, is_read_only, tuple(synonyms)))
+    return found
+
+
+def describe_group(overrides: Mapping[str, str], layers: BrokerLayers) -> list[DescribedSetting]:
+    """Every setting of a group with the given overrides."""
+    found = []
+    for name, declared in group_declarations().items():
+        synonyms = [*_broker_synonyms(GROUP_DEFAULTS[name], layers)]
+        if name in overrides:
+            text = declared.normalised(overrides[name])
+            synonyms.insert(0, ConfigSynonym(name, text, ConfigSource.DYNAMIC_GROUP))
+        value, source = synonyms[0].value, synonyms[0].source
+        found.append(DescribedSetting(declared, value, source, False, tuple(synonyms)))
     return found
 
 

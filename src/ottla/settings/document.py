@@ -7,6 +7,7 @@ from typing import Final
 
 from ottla.settings.broker import TOPIC_DEFAULTS, broker_declarations
 from ottla.settings.declare import INT_MAX, LONG_MAX, Declared, Kind, allowed, render
+from ottla.settings.group import GROUP_DEFAULTS, group_declarations
 from ottla.settings.topic import topic_declarations
 
 _HEAD: Final = """\
@@ -37,6 +38,12 @@ def markdown() -> str:
         _table(topic, last="Broker's default", cell=_given_by),
         "\n## Broker settings\n",
         _table(broker, last="Live", cell=lambda each: "yes" if each.setting.is_live else ""),
+        "\n## Group settings\n\nA group of the consumer protocol may have these of its own.\n",
+        _table(
+            group_declarations().values(),
+            last="Broker's default",
+            cell=lambda each: f"`{GROUP_DEFAULTS[each.name]}`",
+        ),
     ]
     return "\n".join(parts)
 

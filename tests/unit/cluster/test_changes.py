@@ -26,6 +26,7 @@ from ottla.cluster.config_changes import (
     Alteration,
     AlterOperation,
     alter_broker_config,
+    alter_group_config,
     alter_topic_config,
     replace_broker_config,
     replace_topic_config,
@@ -34,9 +35,11 @@ from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import BrokerImage, ClusterImage, Draft, TopicImage, image_from
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.placement import Turn
+from ottla.cluster.store import Create
 from ottla.errors import ConfigError, ErrorCode, OttlaError, RequestFailed
 from ottla.model.ids import BrokerId, TopicId
 from ottla.settings import BrokerSettings
+from ottla.settings.coordination import GroupSettings
 
 BROKER = BrokerId(1)
 
@@ -196,7 +199,7 @@ def test_settings_are_set_deleted_added_to_and_taken_from() -> None:
         ([("retention.ms", AlterOperation.APPEND, "5")], ErrorCode.INVALID_CONFIG),
         ([("retention.ms", AlterOperation.SET, "x")], ErrorCode.INVALID_CONFIG),
         ([("retention.ms", AlterOperation.SET, None)], ErrorCode.INVALID_REQUEST),
-        ([("no.such", AlterOperation.DELETE, None)], ErrorCode.INVALID_CONFIG),
+        ([("no.such", AlterOperation.SET, "1")], ErrorCode.INVALID_CONFIG),
         (
             [("retention.ms", AlterOperation.SET, "1"), ("retention.ms", AlterOperation.SET, "2")],
             ErrorCode.INVALID_REQUEST,
@@ -297,3 +300,26 @@ def test_the_image_keeps_what_it_does_not_change() -> None:
     image = base.with_topic(created(Draft(base)))
     assert (image.cluster_id, image.controller_id, image.controller_epoch) == ("c", BROKER, 4)
     assert image.brokers is base.brokers
+
+
+def test_a_setting_nobody_knows_can_be_deleted_but_not_set() -> None:
+    draft = Draft(a_cluster())
+    created(draft)
+    gone = [Alteration("no.such.setting", AlterOperation.DELETE)]
+    assert alter_topic_config(draft, "t", gone, BrokerSettings()).configs == {}
+    assert alter_broker_config(draft, "1", gone).configs == {}
+    wish = [Alteration("no.such.setting", AlterOperation.SET, "1")]
+    assert error_of(lambda: alter_broker_config(draft, "1", wish)) is ErrorCode.INVALID_CONFIG
+
+
+def test_a_groups_settings_are_kept_in_its_own_node() -> None:
+    draft = Draft(a_cluster())
+    wish = [Alteration("consumer.session.timeout.ms", AlterOperation.SET, "50000")]
+    alter_group_config(draft, "my/group", wish, GroupSettings())
+    assert draft.image().group_configs("my/group") == {"consumer.session.timeout.ms": "50000"}
+    [operation] = draft.operations
+    assert isinstance(operation, Create)
+    assert operation.path == "/config/groups/my%2Fgroup"
+    back = [Alteration("consumer.session.timeout.ms", AlterOperation.DELETE)]
+    alter_group_config(draft, "my/group", back, GroupSettings())
+    assert draft.image().group_configs("my/group") == {}

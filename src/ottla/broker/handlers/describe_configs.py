@@ -1,4 +1,4 @@
-"""DescribeConfigs: every setting of a topic or of the broker, and where its value comes from."""
+"""DescribeConfigs: every setting of a topic, broker or group, and where its value comes from."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ottla.settings.describe import (
     ConfigSource,
     DescribedSetting,
     describe_broker,
+    describe_group,
     describe_topic,
 )
 
@@ -72,12 +73,15 @@ class DescribeConfigsHandler:
 
     def _described(self, resource: DescribeConfigsResource) -> Iterable[DescribedSetting]:
         name = resource.resource_name
-        layers = self._view.layers
-        if resource_type(resource.resource_type) is ResourceType.TOPIC:
-            topic = self._view.image.topics.get(name)
+        image, layers = self._view.image, self._view.layers
+        kind = resource_type(resource.resource_type)
+        if kind is ResourceType.TOPIC:
+            topic = image.topics.get(name)
             if topic is None:
                 raise UnknownTopic(name)
             return describe_topic(topic.configs, layers)
+        if kind is ResourceType.GROUP:
+            return describe_group(image.group_configs(name), layers)
         described = describe_broker(layers)
         if broker_entity(name, self._view.broker_id) != DEFAULT_ENTITY:
             return described

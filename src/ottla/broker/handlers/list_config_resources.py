@@ -8,6 +8,7 @@ from typing import Final
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.request import RequestContext
 from ottla.broker.resources import ResourceType
+from ottla.cluster import layout
 from ottla.errors import ErrorCode
 from ottla.protocol.messages.list_config_resources import (
     ConfigResource,
@@ -17,8 +18,7 @@ from ottla.protocol.messages.list_config_resources import (
 
 _BROKER_LOGGER: Final = 8
 _CLIENT_METRICS: Final = 16
-_GROUP: Final = 32
-_KNOWN: Final = frozenset({*ResourceType, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP})
+_KNOWN: Final = frozenset({*ResourceType, _BROKER_LOGGER, _CLIENT_METRICS})
 """What clients may ask for; of some kinds there are none here."""
 
 
@@ -54,5 +54,13 @@ class ListConfigResourcesHandler:
                 return self._view.image.topics
             case ResourceType.BROKER:
                 return map(str, self._view.image.brokers)
+            case ResourceType.GROUP:
+                return self._groups()
             case _:
                 return ()
+
+    def _groups(self) -> Iterable[str]:
+        for entity, config in self._view.image.entity_configs.items():
+            group_id = layout.group_of(entity)
+            if group_id is not None and config.configs:
+                yield group_id

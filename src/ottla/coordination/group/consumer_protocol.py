@@ -39,6 +39,7 @@ from ottla.protocol.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from ottla.settings.coordination import GroupSettings
+from ottla.settings.group import OwnGroupSettings
 
 _OWN_MEMBER_ID_FROM: Final = 1
 """From this version on a member brings its own id."""
@@ -47,7 +48,14 @@ _OWN_MEMBER_ID_FROM: Final = 1
 class ConsumerProtocol:
     """Decides about ConsumerGroupHeartbeat."""
 
-    __slots__ = ("_departure", "_groups", "_new_member_id", "_settings", "_targets")
+    __slots__ = (
+        "_departure",
+        "_groups",
+        "_new_member_id",
+        "_own_settings",
+        "_settings",
+        "_targets",
+    )
 
     def __init__(
         self,
@@ -56,8 +64,12 @@ class ConsumerProtocol:
         targets: Targets,
         departure: ConsumerDeparture,
         new_member_id: Callable[[str], str],
+        *,
+        own_settings: Callable[[str], OwnGroupSettings] | None = None,
     ) -> None:
         self._settings = settings
+        shared = OwnGroupSettings.from_overrides({}, settings)
+        self._own_settings = own_settings or (lambda _group_id: shared)
         self._groups = groups
         self._targets = targets
         self._departure = departure
@@ -87,10 +99,11 @@ class ConsumerProtocol:
         told = _told(before, request, call)
         member = self._targets.advance(stage, told, owned)
         self._set_timers(stage.group, before, member, call.outcome)
+        own_settings = self._own_settings(request.group_id)
         answer = ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=self._settings.group_consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=own_settings.consumer_heartbeat_interval_ms,
         )
         if (
             _is_full(request)
@@ -149,7 +162,8 @@ class ConsumerProtocol:
         outcome: Outcome,
     ) -> None:
         session = timer_keys.session(group.group_id, member.member_id)
-        outcome.start_timer(session, self._settings.group_consumer_session_timeout_ms)
+        own_settings = self._own_settings(group.group_id)
+        outcome.start_timer(session, own_settings.consumer_session_timeout_ms)
         revocation = timer_keys.revocation(group.group_id, member.member_id)
         was_revoking = before.state is MemberState.UNREVOKED
         if member.state is MemberState.UNREVOKED:
@@ -195,8 +209,9 @@ class ConsumerProtocol:
     def expect_heartbeats(self, group: ConsumerGroup, outcome: Outcome) -> None:
         """Start every member's timers anew: the group was loaded, or a write failed."""
         group.awaiting_rejoin.clear()
+        own_settings = self._own_settings(group.group_id)
         for member in group.members.values():
-            timeout_ms = self._settings.group_consumer_session_timeout_ms
+            timeout_ms = own_settings.consumer_session_timeout_ms
             if member.classic is not None:
                 timeout_ms = member.classic.session_timeout_ms
             outcome.start_timer(timer_keys.session(group.group_id, member.member_id), timeout_ms)

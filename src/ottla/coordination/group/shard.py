@@ -59,6 +59,7 @@ from ottla.protocol.messages.offset_fetch import (
 from ottla.protocol.messages.sync_group import SyncGroupRequest
 from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from ottla.settings.coordination import GroupSettings
+from ottla.settings.group import OwnGroupSettings
 
 
 class GroupShard:
@@ -78,7 +79,12 @@ class GroupShard:
     )
 
     def __init__(
-        self, settings: GroupSettings, topics: Topics, new_member_id: Callable[[str], str]
+        self,
+        settings: GroupSettings,
+        topics: Topics,
+        new_member_id: Callable[[str], str],
+        *,
+        own_settings: Callable[[str], OwnGroupSettings] | None = None,
     ) -> None:
         self._groups = Groups()
         self._offsets = Offsets()
@@ -90,7 +96,12 @@ class GroupShard:
         targets = Targets(topics, self._default_assignor)
         self._departure = ConsumerDeparture(settings, topics)
         self._consumer = ConsumerProtocol(
-            settings, self._groups, targets, self._departure, new_member_id
+            settings,
+            self._groups,
+            targets,
+            self._departure,
+            new_member_id,
+            own_settings=own_settings,
         )
         guests = ClassicGuests(settings, targets, self._departure, new_member_id)
         self._classic = ClassicProtocol(settings, self._groups, guests, new_member_id)
