@@ -45,17 +45,22 @@ class BrokerConnection:
         self._options = options
 
     @classmethod
-    async def open(cls, address: Address, options: ConnectionOptions) -> BrokerConnection:
+    async def open(
+        cls, address: Address, options: ConnectionOptions, *, may_be_ancient: bool = True
+    ) -> BrokerConnection:
         """Connects and agrees on versions.
 
         A broker that closes the connection when asked is asked in the oldest version; one that
-        closes it again is from before there were versions, and taken for Kafka 0.9.
+        closes it again is from before there were versions, and taken for Kafka 0.9, unless the
+        caller knows better: then it is in trouble.
         """
         for version in (APIS[ApiKey.API_VERSIONS].stable_versions.last, 0):
             opened = await cls._connect(address, options)
             try:
                 opened.versions = await opened._ask_versions(version)
             except ConnectionLost:
+                if not may_be_ancient:
+                    raise
                 continue
             except BaseException:
                 opened.close()

@@ -54,13 +54,15 @@ class ClientOptions:
 class Client:
     """A cluster as its clients see it. Use it as an asynchronous context."""
 
-    __slots__ = ("_bootstrap", "_connections", "_locks", "_picture", "options")
+    __slots__ = ("_bootstrap", "_connections", "_locks", "_may_be_ancient", "_picture", "options")
 
     def __init__(self, bootstrap: Sequence[Address], options: ClientOptions | None = None) -> None:
         self.options = options or ClientOptions()
         self._bootstrap = tuple(bootstrap)
         self._picture = ClusterPicture()
         self._connections: dict[tuple[Address, str], BrokerConnection] = {}
+        self._may_be_ancient = True
+        """No broker of the cluster has said its versions yet."""
         self._locks: dict[tuple[Address, str], asyncio.Lock] = {}
 
     async def __aenter__(self) -> Client:
@@ -215,7 +217,11 @@ class Client:
         async with lock:
             connection = self._connections.get(place)
             if connection is None or not connection.is_open:
-                connection = await BrokerConnection.open(address, self.options.connection)
+                connection = await BrokerConnection.open(
+                    address, self.options.connection, may_be_ancient=self._may_be_ancient
+                )
+                if not connection.versions.is_assumed:
+                    self._may_be_ancient = False
                 self._connections[place] = connection
             return connection
 
