@@ -110,6 +110,7 @@ class Broker:
         for partition in self.partitions:
             partition.close()
         await self._listener.close(grace_seconds)
+        await self._controller.finish()
         await self._transaction_duties.stop()
         await self._group_duties.stop()
         await self._compactor.stop()
@@ -181,7 +182,7 @@ class Broker:
 
     def _handler_table(self) -> HandlerTable:
         partitions, view = self.partitions, self._view
-        controller = Controller(self._metadata, view, self._follower)
+        self._controller = Controller(self._metadata, view, self._follower)
         self._follower.observers.append(self._group_duties.topics_changed)
         guard = TransactionGuard(
             self._transactions,
@@ -192,7 +193,7 @@ class Broker:
             Parts(
                 partitions=partitions,
                 view=view,
-                controller=controller,
+                controller=self._controller,
                 housekeeping=self._housekeeping,
                 groups=self._groups,
                 transactions=self._transactions,

@@ -210,6 +210,10 @@ class Controller:
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
+    async def finish(self) -> None:
+        """Returns when no change is under way any more."""
+        await asyncio.gather(*self._running, return_exceptions=True)
+
     def _ended(self, task: asyncio.Task[object]) -> None:
         self._running.discard(task)
         if not task.cancelled():

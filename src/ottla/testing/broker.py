@@ -106,6 +106,7 @@ class Broker:
         if self._thread is None:
             return
         self.stop()
+        self._run(_end_all_tasks())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._thread = None
@@ -126,3 +127,11 @@ class Broker:
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+
+async def _end_all_tasks() -> None:
+    """Ends what still waits on the loop, as `asyncio.run` does: delayed requests, for example."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
