@@ -14,6 +14,7 @@ from ottla import __version__
 from ottla.cli.message import note
 from ottla.clients.address import parse_address
 from ottla.settings.broker import BrokerSettings, broker_declarations
+from ottla.settings.listeners import EVERY_INTERFACE
 from ottla.settings.sources import from_pairs, read_file
 from ottla.settings.unused import warnings
 
@@ -80,7 +81,11 @@ def gather_settings(
     texts = read_file(config) if config is not None else {}
     texts.update(from_pairs(pairs))
     if listen is not None or "listeners" not in texts:
-        texts["listeners"] = f"PLAINTEXT://{parse_address(listen or '127.0.0.1:9092')}"
+        address = parse_address(listen or "127.0.0.1:9092")
+        texts["listeners"] = f"PLAINTEXT://{address}"
+        if address.port and address.host not in EVERY_INTERFACE:
+            # What clients are told can be looked up then, as the brokers' settings show it.
+            texts.setdefault("advertised.listeners", texts["listeners"])
     if advertise is not None:
         texts["advertised.listeners"] = f"PLAINTEXT://{parse_address(advertise)}"
     if data is not None:
