@@ -48,6 +48,7 @@ from ottla.cluster.zookeeper_client import (
     Expired,
     Refused,
     Request,
+    Troubled,
     ZooKeeperClient,
 )
 from ottla.model.clock import Clock
@@ -217,8 +218,9 @@ class ZooKeeperStore:
                 self._connected.clear()
             case Expired():
                 self._connected.clear()
-                self._last_trouble = event.reason
                 self.session.expire()
+            case Troubled():
+                self._last_trouble = event.reason
 
     def _watch_again(self) -> None:
         def confirmed(answer: asyncio.Future[Any]) -> None:
@@ -285,7 +287,7 @@ class ZooKeeperStore:
                         return answers[1:]
                     if refusal := next((e for e in failures if isinstance(e, Refused)), None):
                         raise StoreFailed(f"{self.address}: {refusal}")
-                    await asyncio.sleep(0)
+                    self._last_trouble = str(failures[0])
         except TimeoutError:
             raise self._unreachable() from None
 
@@ -321,6 +323,7 @@ class ZooKeeperStore:
     def _unreachable(self) -> StoreUnreachable:
         return StoreUnreachable(
             f"{self.address} has not answered for {self._patience_seconds:g} seconds"
+            f" ({self._last_trouble})"
         )
 
     # Reading many nodes.

@@ -19,8 +19,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, KazooException, ZookeeperError
-from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionDropped,
+    KazooException,
+    SessionExpiredError,
+    ZookeeperError,
+)
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
@@ -73,7 +79,14 @@ class Changed:
     path: str
 
 
-Event = Connected | Disconnected | Expired | Changed
+@dataclass(frozen=True, slots=True)
+class Troubled:
+    """A server could not be connected to, or did not take us up; others, or it again, are tried."""
+
+    reason: str
+
+
+Event = Connected | Disconnected | Expired | Changed | Troubled
 
 
 class ConnectionLost(Exception):
@@ -209,7 +222,14 @@ class ZooKeeperClient:
 
         def connect_and_tell(*place: Any) -> Any:
             asked_at_ms = self._clock.monotonic_ms()
-            read_timeout_ms, connect_timeout_ms = connect(*place)
+            try:
+                read_timeout_ms, connect_timeout_ms = connect(*place)
+            except Exception as error:
+                reason = str(error) or type(error).__name__
+                self._tell(Troubled(f"{place[0]}: {reason}"))
+                if isinstance(error, _KNOWN_TO_KAZOO):
+                    raise
+                raise ConnectionDropped(reason) from error  # else kazoo's thread would end
             # kazoo waits two thirds of what the server granted for an answer.
             granted_ms = round(read_timeout_ms * 3 / 2)
             session_id = self._kazoo.client_id[0]
@@ -257,6 +277,12 @@ def _translated(error: BaseException) -> Exception:
     return ConnectionLost(str(error) or type(error).__name__)
 
 
+_KNOWN_TO_KAZOO: Final = (
+    ConnectionDropped,
+    KazooTimeoutError,
+    SessionExpiredError,
+    AuthFailedError,
+)
 _ANSWERS: Final = frozenset(
     {-5, -6, -8, -101, -102, -103, -108, -110, -111, -113, -114, -119, -121, -122, -127}
 )
