@@ -12,13 +12,39 @@ if TYPE_CHECKING:
     from ottla.clients.blocking.admin import Admin as Admin
     from ottla.clients.blocking.consumer import Consumer as Consumer
     from ottla.clients.blocking.producer import Producer as Producer
+    from ottla.clients.configs import Resource as Resource
+    from ottla.clients.configs import ResourceKind as ResourceKind
+    from ottla.clients.consumer.group_place import OffsetAndMetadata as OffsetAndMetadata
+    from ottla.clients.consumer.listener import RebalanceListener as RebalanceListener
+    from ottla.clients.consumer.record import ConsumerRecord as ConsumerRecord
+    from ottla.clients.failures import Fault as Fault
+    from ottla.clients.failures import fault_of as fault_of
+    from ottla.clients.failures import is_worth_retrying as is_worth_retrying
+    from ottla.clients.producer.batch import RecordMetadata as RecordMetadata
+    from ottla.clients.topics import NewTopic as NewTopic
+    from ottla.errors import ErrorCode as ErrorCode
+    from ottla.errors import OttlaError as OttlaError
+    from ottla.model.ids import TopicPartition as TopicPartition
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Admin": "ottla.clients.blocking.admin",
     "Consumer": "ottla.clients.blocking.consumer",
+    "ConsumerRecord": "ottla.clients.consumer.record",
+    "ErrorCode": "ottla.errors",
+    "Fault": "ottla.clients.failures",
+    "NewTopic": "ottla.clients.topics",
+    "OffsetAndMetadata": "ottla.clients.consumer.group_place",
+    "OttlaError": "ottla.errors",
     "Producer": "ottla.clients.blocking.producer",
+    "RebalanceListener": "ottla.clients.consumer.listener",
+    "RecordMetadata": "ottla.clients.producer.batch",
+    "Resource": "ottla.clients.configs",
+    "ResourceKind": "ottla.clients.configs",
+    "TopicPartition": "ottla.model.ids",
+    "fault_of": "ottla.clients.failures",
+    "is_worth_retrying": "ottla.clients.failures",
 }
 
 
