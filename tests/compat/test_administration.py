@@ -19,6 +19,7 @@ from ottla.protocol.messages import alter_replica_log_dirs as log_dirs
 from ottla.protocol.messages import alter_user_scram_credentials as alter_scram
 from ottla.protocol.messages import create_acls, delete_acls, describe_acls
 from ottla.protocol.messages import describe_client_quotas as describe_quotas
+from ottla.protocol.messages import describe_configs as describe
 from ottla.protocol.messages import describe_quorum as quorum
 from ottla.protocol.messages import describe_user_scram_credentials as describe_scram
 from ottla.protocol.messages import elect_leaders as elect
@@ -58,6 +59,7 @@ NO_SUCH_BROKER = 99_999
 TOPIC_RESOURCE, UNKNOWN_RESOURCE, GROUP_RESOURCE = 2, 3, 32
 PREFERRED, UNCLEAN = 0, 1
 SET, DELETE = 0, 1
+DYNAMIC_DEFAULT_BROKER = 3
 
 
 @pytest.fixture
@@ -314,3 +316,14 @@ def test_a_setting_nobody_knows_can_be_deleted_but_not_set(
         answer = ask(request, alter.IncrementalAlterConfigsResponse)
         outcomes.append(answer.responses[0].error_code)
     assert outcomes == [ErrorCode.NONE, ErrorCode.INVALID_CONFIG]
+
+
+def test_min_insync_replicas_is_told_as_the_clusters(
+    ask: Ask, connection: Connection, new_name: NewName
+) -> None:
+    wanted = describe.DescribeConfigsResource(
+        TOPIC_RESOURCE, a_topic(connection, new_name()), ["min.insync.replicas"]
+    )
+    answer = ask(describe.DescribeConfigsRequest([wanted]), describe.DescribeConfigsResponse)
+    [setting] = answer.results[0].configs
+    assert (setting.value, setting.config_source) == ("1", DYNAMIC_DEFAULT_BROKER)

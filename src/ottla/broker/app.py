@@ -35,6 +35,7 @@ from ottla.broker.transaction_coordinator import TransactionCoordinator, Transac
 from ottla.broker.transaction_guard import TransactionGuard
 from ottla.broker.transaction_markers import MarkerWriter
 from ottla.cluster.changes import change_leader
+from ottla.cluster.config_changes import settle_shared_settings
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import Draft
 from ottla.cluster.layout import BrokerNode
@@ -144,6 +145,7 @@ class Broker:
             ),
         )
         await self._metadata.become_controller(broker_id, self._clock.now_ms())
+        await self._metadata.change(lambda draft: settle_shared_settings(draft, settings))
         self._view = ClusterView(self._metadata, broker_id, self._static)
 
     async def _open_logs(self) -> None:

@@ -100,6 +100,16 @@ def alter_broker_config(
     return replace_broker_config(draft, broker, wanted)
 
 
+def settle_shared_settings(draft: Draft, settings: BrokerSettings) -> None:
+    """Fix what all brokers of a new cluster must agree on: min.insync.replicas, as Kafka 4.1 does.
+
+    From then on it is the cluster's, changed at run time, and no longer each broker's own file's.
+    """
+    if draft.broker_config(layout.DEFAULT_ENTITY).version == NO_NODE_VERSION:
+        count = str(settings.topic_defaults.min_insync_replicas)
+        replace_broker_config(draft, layout.DEFAULT_ENTITY, {"min.insync.replicas": count})
+
+
 def replace_group_config(
     draft: Draft, group_id: str, configs: Mapping[str, str], settings: GroupSettings
 ) -> None:

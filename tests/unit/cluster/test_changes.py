@@ -30,6 +30,7 @@ from ottla.cluster.config_changes import (
     alter_topic_config,
     replace_broker_config,
     replace_topic_config,
+    settle_shared_settings,
 )
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import BrokerImage, ClusterImage, Draft, TopicImage, image_from
@@ -323,3 +324,14 @@ def test_a_groups_settings_are_kept_in_its_own_node() -> None:
     back = [Alteration("consumer.session.timeout.ms", AlterOperation.DELETE)]
     alter_group_config(draft, "my/group", back, GroupSettings())
     assert draft.image().group_configs("my/group") == {}
+
+
+def test_a_new_cluster_agrees_on_min_insync_replicas_once_and_for_all_brokers() -> None:
+    draft = Draft(a_cluster())
+    settle_shared_settings(draft, BrokerSettings.from_texts({"min.insync.replicas": "2"}))
+    settled = draft.image()
+    shared = settled.broker_configs[layout.DEFAULT_ENTITY].configs
+    assert shared == {"min.insync.replicas": "2"}
+    again = Draft(settled)
+    settle_shared_settings(again, BrokerSettings.from_texts({"min.insync.replicas": "3"}))
+    assert again.operations == []
