@@ -110,6 +110,6 @@ def _unknown(name: str, known: Iterable[str], scope: str) -> ConfigError:
     fix = (
         f"did you mean {near[0].replace('.', '_')!r} ({near[0]})?"
         if near
-        else f"docs/clients.md lists the settings of a {scope}"
+        else f"docs/python-clients.md lists the settings of a {scope}"
     )
     return ConfigError(name.replace(".", "_"), f"is not a setting of a {scope}", fix)

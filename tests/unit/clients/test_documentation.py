@@ -9,7 +9,7 @@ from ottla.clients.consumer.settings import ConsumerSettings
 from ottla.clients.producer.settings import ProducerSettings
 from ottla.settings.declare import declarations, render
 
-PAGE = Path(__file__).parents[3] / "docs" / "clients.md"
+PAGE = Path(__file__).parents[3] / "docs" / "python-clients.md"
 
 
 @pytest.mark.parametrize("settings", [ConnectionSettings, ProducerSettings, ConsumerSettings])

@@ -123,13 +123,16 @@ class Producer:
         if route is None or (record.partition or 0) >= len(route.queues):
             route = self._loop.run(core.route(record.topic, record.partition))
         deadline = time.monotonic() + self._plan.settings.max_block_ms / 1000
-        while (slot := core.append(route, record, callback)) is None:
+        while True:
+            releases = core.accumulator.releases
+            slot = core.append(route, record, callback)
+            if slot is not None:
+                return slot
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise core.buffer_full()
-            core.accumulator.wait_memory(left_s)
+            core.accumulator.wait_memory(left_s, releases)
             core.check_may_send()
-        return slot
 
     def flush(self) -> None:
         """Returns when everything sent so far has the broker's word."""

@@ -158,6 +158,8 @@ class Fetcher:
             if state.reset_to is not None or state.not_before > now:
                 continue
             broker = self._broker_of(state, now)
+            if state.needs_validation:  # its leader has just changed
+                continue
             if broker == NO_BROKER:
                 self._events.metadata_wanted()
                 continue

@@ -50,6 +50,7 @@ class Accumulator:
         "lingering",
         "lock",
         "ready",
+        "releases",
         "routes",
         "unfinished",
         "used_bytes",
@@ -71,6 +72,8 @@ class Accumulator:
         """Partitions with something to send, in the order in which they got it."""
         self.unfinished: set[ProducerBatch] = set()
         self.used_bytes = 0
+        self.releases = 0
+        """How often memory was given back."""
         self.is_woken = False
 
     # --- from any thread
@@ -156,10 +159,12 @@ class Accumulator:
             self.is_woken = True
             self._wake()
 
-    def wait_memory(self, timeout_s: float) -> None:
-        """Blocks this thread until some batch gives its memory back, or for so long."""
+    def wait_memory(self, timeout_s: float, releases: int) -> None:
+        """Blocks this thread until memory was given back more often than `releases` times, or for
+        so long. The count is read before the append that found no memory: no release is missed.
+        """
         with self._memory:
-            self._memory.wait(timeout_s)
+            self._memory.wait_for(lambda: self.releases != releases, timeout_s)
 
     # --- on the loop
 
@@ -225,6 +230,7 @@ class Accumulator:
             self.unfinished.discard(batch)
             self.used_bytes -= batch.reserved
             batch.reserved = 0
+            self.releases += 1
             self._memory.notify_all()
         waiters, self._memory_waiters = self._memory_waiters, []
         for future in waiters:

@@ -274,7 +274,7 @@ class ProducerCore:
     async def abort(self) -> None:
         """Aborts the open transaction; records not sent yet are never sent."""
         transaction = self._needs_transaction()
-        self._sender.fail_pending(WrongUse("the transaction was aborted"))
+        self._sender.outcomes.fail_pending(WrongUse("the transaction was aborted"))
         await self.flush()
         await transaction.end(is_commit=False)
 
@@ -321,7 +321,7 @@ class ProducerCore:
                 task.cancel()
                 tasks.append(task)
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._sender.fail_all(ClientClosed("producer", "was closed before this was sent"))
+        self._sender.outcomes.fail_all(ClientClosed("producer", "was closed before this was sent"))
         await self.identity.close()
         await self._client.close()
 

@@ -13,6 +13,7 @@ Invariants:
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -77,7 +78,8 @@ class Outcomes:
             duplicate = row.error_code != ErrorCode.NONE
             queue.in_flight.remove(batch)
             queue.failures = 0
-            queue.is_in_doubt = False
+            if queue.doubts:
+                queue.doubts = [order for order in queue.doubts if order > batch.order]
             self.succeed(
                 batch, UNKNOWN_OFFSET if duplicate else row.base_offset, row.log_append_time_ms
             )
@@ -122,9 +124,10 @@ class Outcomes:
         if earlier:
             self._again(queue, batch)  # one before it must be repeated first
             return
-        queue.has_gap = True
+        is_explained = min((queue.gap_order, *queue.doubts)) < batch.order
+        queue.gap_order = min(queue.gap_order, batch.order)
         batch.is_in_doubt = False
-        if queue.is_in_doubt or error.code == ErrorCode.UNKNOWN_PRODUCER_ID:
+        if is_explained or error.code == ErrorCode.UNKNOWN_PRODUCER_ID:
             self._again(queue, batch)
         else:
             self.give_up(queue, batch, error)
@@ -135,9 +138,9 @@ class Outcomes:
             queue.in_flight.remove(batch)
         if batch.base_sequence >= 0:
             if batch.is_in_doubt:
-                queue.is_in_doubt = True
+                queue.doubts.append(batch.order)
             else:
-                queue.has_gap = True
+                queue.gap_order = min(queue.gap_order, batch.order)
         self._fatal(error, batch)
         self.fail(batch, error)
 
@@ -151,7 +154,7 @@ class Outcomes:
             last = queue.last_error if isinstance(queue.last_error, OttlaError) else None
             error = DeliveryTimedOut(queue.where, self._settings.delivery_timeout_ms, last)
             if batch.base_sequence >= 0:
-                queue.is_in_doubt = True
+                queue.doubts.append(batch.order)
             self._fatal(error, batch)
             self.fail(batch, error)
 
@@ -161,18 +164,19 @@ class Outcomes:
             return False
         again = sorted(queue.retrying, key=_age)
         queue.retrying = []
-        if queue.has_gap:
-            self._begin_epoch(queue, again)
         with self._accumulator.lock:
             queue.pending.extendleft(reversed(again))
+            if queue.is_held:
+                self._begin_epoch(queue)
         if again:
             queue.failures += 1
             queue.not_before = now + self._retries.wait_s(queue.failures)
         return bool(again)
 
-    def _begin_epoch(self, queue: PartitionQueue, again: list[ProducerBatch]) -> None:
-        """Nothing is on its way, and the broker's count is not ours: count anew."""
-        queue.has_gap = queue.is_in_doubt = False
+    def _begin_epoch(self, queue: PartitionQueue) -> None:
+        """Nothing before the gap is on its way or in line any more: count anew after it."""
+        queue.gap_order = math.inf
+        queue.doubts.clear()
         queue.next_sequence = 0
         producer = queue.producer
         # A transaction's epoch is the coordinator's to raise: it will be, after the abort.
@@ -181,7 +185,7 @@ class Outcomes:
         elif producer.producer_id >= 0:
             queue.producer = ProducerStamp(producer.producer_id, producer.producer_epoch + 1)
             _log.info("%s: new producer epoch %s", queue.where, queue.producer.producer_epoch)
-        for batch in again:
+        for batch in queue.pending:
             batch.base_sequence = -1
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
@@ -214,6 +218,32 @@ class Outcomes:
         self._counters.records_failed += batch.record_count
         batch.fail(error)
         self._ended(batch)
+
+    def fail_all(self, error: OttlaError) -> None:
+        """Gives up every batch that is not done."""
+        with self._accumulator.lock:
+            unfinished = list(self._accumulator.unfinished)
+            for route in self._accumulator.routes.values():
+                for queue in route.queues:
+                    queue.open = None
+                    queue.pending.clear()
+                    queue.in_flight.clear()
+                    queue.retrying.clear()
+            self._accumulator.lingering.clear()
+            self._accumulator.ready.clear()
+        for batch in unfinished:
+            if not batch.is_done:
+                self.fail(batch, error)
+
+    def fail_pending(self, error: OttlaError) -> None:
+        """Gives up what is not on its way: of a transaction that will be aborted."""
+        accumulator = self._accumulator
+        accumulator.close_aged(math.inf, is_flushing=True)
+        for queue in list(accumulator.ready):
+            while (batch := accumulator.take(queue)) is not None:
+                if batch.base_sequence >= 0:
+                    queue.doubts.append(batch.order)
+                self.fail(batch, error)
 
     def _ended(self, batch: ProducerBatch) -> None:
         self._accumulator.release(batch)

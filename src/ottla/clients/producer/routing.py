@@ -6,6 +6,7 @@ is full, so that batches are large; or as a partitioner of the user's says.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import deque
 from typing import Final, Protocol
@@ -36,10 +37,10 @@ class PartitionQueue:
     """
 
     __slots__ = (
+        "doubts",
         "failures",
-        "has_gap",
+        "gap_order",
         "in_flight",
-        "is_in_doubt",
         "last_error",
         "next_sequence",
         "not_before",
@@ -64,14 +65,24 @@ class PartitionQueue:
         self.producer: ProducerStamp = NO_PRODUCER
         """Under which id and epoch it is written; the epoch is this partition's own."""
         self.next_sequence = 0
-        self.has_gap = False
-        """A sequence was used for records that are surely not written: a new epoch is due."""
-        self.is_in_doubt = False
-        """Records were given up that may be written or not: the next answer will tell."""
+        self.gap_order = math.inf
+        """From this batch on, sequences count on from records that are surely not written: what
+        was sent before it is finished first, then a new epoch is due."""
+        self.doubts: list[float] = []
+        """These batches were given up and may be written or not: the answer to a later one tells.
+        """
 
     @property
-    def is_empty(self) -> bool:
-        return not (self.pending or self.in_flight or self.retrying or self.open)
+    def has_gap(self) -> bool:
+        """Whether a new epoch is due."""
+        return self.gap_order < math.inf
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its next batch must wait for a new epoch."""
+        if not self.has_gap:
+            return False
+        return not (self.pending and 0.0 < self.pending[0].order < self.gap_order)
 
 
 class Route:

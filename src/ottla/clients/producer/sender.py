@@ -6,7 +6,8 @@ one turn, and a turn sends all that can be sent. Does not know how records got i
 Invariants:
 1. At most `max.in.flight.requests.per.connection` requests wait for one broker.
 2. Of one partition at most `partition_in_flight_max` batches are on their way, and none while one
-   that must be repeated waits for the others to come back.
+   that must be repeated waits for the others to come back. What is repeated goes alone: others
+   that overtook it would make the broker forget that it has it.
 3. A partition's batches are sent in their order.
 """
 
@@ -82,7 +83,6 @@ class Sender:
         "_is_scheduled",
         "_loop",
         "_metadata_wanted",
-        "_outcomes",
         "_permission",
         "_sent",
         "_settings",
@@ -92,6 +92,7 @@ class Sender:
         "counters",
         "flushing",
         "in_flight_total",
+        "outcomes",
     )
 
     def __init__(
@@ -108,7 +109,7 @@ class Sender:
         self._permission = permission
         self.counters = ProducerCounters()
         self._metadata_wanted = metadata_wanted
-        self._outcomes = Outcomes(
+        self.outcomes = Outcomes(
             accumulator, settings, client.options.retries, self.counters, permission.failed
         )
         self._loop = asyncio.get_running_loop()
@@ -137,32 +138,6 @@ class Sender:
             task.cancel()
         return list(self._tasks)
 
-    def fail_all(self, error: OttlaError) -> None:
-        """Gives up every batch that is not done."""
-        with self._accumulator.lock:
-            unfinished = list(self._accumulator.unfinished)
-            for route in self._accumulator.routes.values():
-                for queue in route.queues:
-                    queue.open = None
-                    queue.pending.clear()
-                    queue.in_flight.clear()
-                    queue.retrying.clear()
-            self._accumulator.lingering.clear()
-            self._accumulator.ready.clear()
-        for batch in unfinished:
-            if not batch.is_done:
-                self._outcomes.fail(batch, error)
-
-    def fail_pending(self, error: OttlaError) -> None:
-        """Gives up what is not on its way: of a transaction that will be aborted."""
-        accumulator = self._accumulator
-        accumulator.close_aged(time.monotonic(), is_flushing=True)
-        for queue in list(accumulator.ready):
-            while (batch := accumulator.take(queue)) is not None:
-                if batch.base_sequence >= 0:
-                    queue.is_in_doubt = True
-                self._outcomes.fail(batch, error)
-
     # --- one turn
 
     def _turn(self) -> None:
@@ -171,7 +146,7 @@ class Sender:
         now = time.monotonic()
         blocked = self._permission.blocked()
         if blocked is not None:
-            self.fail_pending(blocked)
+            self.outcomes.fail_pending(blocked)
         dues = [self._accumulator.close_aged(now, is_flushing=self.flushing > 0)]
         while True:
             loads, due = self._loads(now)
@@ -197,7 +172,9 @@ class Sender:
         ready = self._accumulator.ready
         limit_s = self._settings.delivery_timeout_ms / 1000
         for queue, route in list(ready.items()):
-            self._outcomes.expire(queue, now)
+            self.outcomes.expire(queue, now)
+            if queue.is_held:
+                self.outcomes.settle(queue, now)
             if not queue.pending:
                 ready.pop(queue, None)
                 continue
@@ -213,7 +190,13 @@ class Sender:
         """Until when the partition cannot be sent; None if it can. Far off: an event will tell."""
         far = now + 3600.0
         settings = self._settings
-        if queue.retrying or len(queue.in_flight) >= settings.partition_in_flight_max:
+        if queue.retrying or queue.is_held:
+            return far
+        if queue.in_flight and (
+            len(queue.in_flight) >= settings.partition_in_flight_max
+            or queue.in_flight[0].attempts > 1
+            or queue.pending[0].attempts
+        ):
             return far
         if queue.not_before > now:
             return queue.not_before
@@ -303,7 +286,7 @@ class Sender:
             failure = error if isinstance(error, OttlaError) else ProtocolError(str(error))
             _log.info("producing to broker %s failed: %s", leader, failure)
             for queue, batch in load:
-                self._outcomes.failed(queue, batch, failure)
+                self.outcomes.failed(queue, batch, failure)
             needs_look = True
         finally:
             self._in_flight[leader] -= 1
@@ -311,7 +294,7 @@ class Sender:
         now = time.monotonic()
         for queue, _ in load:
             route = self._accumulator.routes[queue.where.topic]
-            self._outcomes.settle(queue, now)
+            self.outcomes.settle(queue, now)
             if queue.pending:
                 self._accumulator.ready.setdefault(queue, route)
         if needs_look:
@@ -354,7 +337,7 @@ class Sender:
         if response is None:
             for queue, batch in load:
                 queue.in_flight.remove(batch)
-                self._outcomes.succeed(batch, UNKNOWN_OFFSET, -1)
+                self.outcomes.succeed(batch, UNKNOWN_OFFSET, -1)
             return False
         if response.throttle_time_ms > 0:
             self.counters.throttled_ms += response.throttle_time_ms
@@ -366,9 +349,9 @@ class Sender:
             row = rows.get(queue.where)
             if row is None:
                 code = ErrorCode.UNKNOWN_SERVER_ERROR
-                self._outcomes.failed(queue, batch, refusal(code, str(queue.where), "no answer"))
+                self.outcomes.failed(queue, batch, refusal(code, str(queue.where), "no answer"))
             else:
-                needs_look |= self._outcomes.answered(queue, batch, row)
+                needs_look |= self.outcomes.answered(queue, batch, row)
         return needs_look
 
 
