@@ -112,9 +112,7 @@ class ClusterMetadata:
         async with self._turn:
             held = await registration.become_controller(self.store, broker_id, now_ms)
             self._controllership = held
-            self._publish(
-                replace(self.image, controller_id=broker_id, controller_epoch=held.epoch)
-            )
+            self._publish(replace(self.image, controller_id=broker_id, controller_epoch=held.epoch))
             return held.epoch
 
     async def resign(self) -> None:
