@@ -7,6 +7,10 @@ Invariants:
    been deposed and have truncated while the fetch was under way.
 3. Where the leader says that histories part, the log is cut to where they do, and nothing of that
    response is appended.
+4. What the leader was asked for in the session is in `_asked` until it was told to forget it, or
+   it would go on to answer it.
+5. A partition that cannot go on rests for a while, so that no error becomes a storm of requests.
+   Only one with a fenced epoch waits for news: they are on their way.
 """
 
 from __future__ import annotations
@@ -17,8 +21,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ottla.broker.partition import Partition
-from ottla.errors import ErrorCode, OttlaError
-from ottla.model.ids import BrokerId, LeaderEpoch, Offset, TopicId
+from ottla.errors import ErrorCode, OttlaError, RequestFailed
+from ottla.model.ids import NO_LEADER_EPOCH, BrokerId, LeaderEpoch, Offset, TopicId
 from ottla.net.client_connection import ClientConnection, ConnectionFailed
 from ottla.net.listener import Address
 from ottla.protocol.api import APIS, ApiKey
@@ -56,6 +60,17 @@ class Asked:
     leader_epoch: LeaderEpoch
 
 
+_OUTDATED: Final = Asked(Offset(-1), NO_LEADER_EPOCH)
+"""Stands for what was asked before the partition moved: no answer to it counts."""
+_SESSION_ERRORS: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+
+
 class ReplicaFetcher:
     """One leader, and the partitions this broker follows it in."""
 
@@ -84,7 +99,7 @@ class ReplicaFetcher:
         key = (partition.topic_id, partition.id.partition)
         self._partitions[key] = partition
         self._paused.discard(key)
-        self._asked.pop(key, None)
+        self._outdate(key)
         self._changed.set()
 
     def leave(self, partition: Partition) -> None:
@@ -123,6 +138,19 @@ class ReplicaFetcher:
                     continue
                 response = await self._fetch(connection)
                 self._take(response)
+
+    def _outdate(self, key: Key) -> None:
+        if key in self._asked:
+            self._asked[key] = _OUTDATED
+
+    def _rest(self, key: Key) -> None:
+        """Asks for the partition again, but not at once."""
+        self._paused.add(key)
+        asyncio.get_running_loop().call_later(BACKOFF_SECONDS, self._go_on, key)
+
+    def _go_on(self, key: Key) -> None:
+        self._paused.discard(key)
+        self._changed.set()
 
     def _active(self) -> set[Key]:
         return self._partitions.keys() - self._paused
@@ -182,6 +210,9 @@ class ReplicaFetcher:
 
     def _take(self, response: FetchResponse) -> None:
         if response.error_code:
+            code = ErrorCode.of(response.error_code)
+            if code not in _SESSION_ERRORS:
+                raise RequestFailed(code)
             # The session is unknown or out of step: begin another.
             self._session_id = self._session_epoch = 0
             self._asked.clear()
@@ -198,9 +229,9 @@ class ReplicaFetcher:
                     continue
                 try:
                     self._apply(key, partition, data)
-                except OttlaError as error:
+                except (OttlaError, OSError) as error:
                     log.error("replicating %s failed: %s", partition.id, error)
-                    self._paused.add(key)
+                    self._rest(key)
 
     def _apply(self, key: Key, partition: Partition, data: PartitionData) -> None:
         if data.error_code:
@@ -208,6 +239,7 @@ class ReplicaFetcher:
             return
         if data.diverging_epoch is not None:
             _cut_to_common_history(partition, data.diverging_epoch)
+            self._outdate(key)  # Even where only an epoch went and the log's end stayed.
             return
         records = data.records
         if isinstance(records, memoryview) and len(records):
@@ -222,12 +254,14 @@ class ReplicaFetcher:
                 partition.log.restart_at(data.log_start_offset)
             elif data.log_start_offset >= 0:
                 partition.log.truncate_to(partition.log.high_watermark)
-            self._asked.pop(key, None)
-        elif code in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+            self._outdate(key)
+        elif code is ErrorCode.FENCED_LEADER_EPOCH:
             # The metadata has moved on; its news will say whom to follow.
             self._paused.add(key)
-        elif code is not ErrorCode.UNKNOWN_LEADER_EPOCH:
+        else:
+            # The leader may not have heard of its role or of the topic yet.
             log.info("the leader of %s answers %s", partition.id, code.name)
+            self._rest(key)
 
 
 def _cut_to_common_history(partition: Partition, diverging: EpochEndOffset) -> None:

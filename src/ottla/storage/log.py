@@ -301,6 +301,8 @@ class Log:
     def truncate_to(self, offset: int) -> None:
         """Cut off everything at and past `offset`."""
         if offset >= self.end_offset:
+            # An epoch that was noted here, but never written in, goes even so.
+            self.epochs.truncate_end(offset)
             return
         if offset < self.segments.first.base_offset:
             self.restart_at(offset)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ottla.testing.clock import MovableLoop
 
 T = TypeVar("T")
-SECONDS_MAX = 30.0
+SECONDS_MAX = 10.0
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
