@@ -34,7 +34,7 @@ from ottla.clients.consumer.plan import ConsumerPlan
 from ottla.clients.consumer.positions import Positions
 from ottla.clients.consumer.record import ConsumerRecord
 from ottla.clients.consumer.settings import ConsumerSettings
-from ottla.clients.consumer.subscription import Subscription
+from ottla.clients.consumer.subscription import PartitionBatches, Subscription
 from ottla.clients.consumer.topic_watch import TopicWatch
 from ottla.clients.failures import ClientClosed, WrongUse
 from ottla.errors import OttlaError
@@ -179,6 +179,19 @@ class ConsumerCore:
             records = interceptor.on_consume(records)
         return records
 
+    async def poll_batches(self, timeout_s: float) -> PartitionBatches:
+        """As `poll`, but whole batches: for whoever decodes them in another way."""
+        self._check_open()
+        deadline = time.monotonic() + min(timeout_s, LONGEST_WAIT_S)
+        while True:
+            self.group.polled_at = time.monotonic()
+            self.group.news.clear()
+            await self._attend()
+            found = self.subscription.take_batches()
+            self._fetcher.wake()
+            if found or not await self._wait_for_news(deadline):
+                return found
+
     # --- polls
 
     async def poll(self, timeout_s: float, count: int | None) -> list[ConsumerRecord]:
@@ -190,14 +203,20 @@ class ConsumerCore:
             self.group.news.clear()
             await self._attend()
             records = self.take(count)
-            left_s = deadline - time.monotonic()
-            if records or left_s <= 0:
+            if records or not await self._wait_for_news(deadline):
                 return records
-            try:
-                async with asyncio.timeout(left_s):
-                    await self.group.news.wait()
-            except TimeoutError:
-                pass
+
+    async def _wait_for_news(self, deadline: float) -> bool:
+        """Waits until something may have come; False if it is too late for that."""
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            return False
+        try:
+            async with asyncio.timeout(left_s):
+                await self.group.news.wait()
+        except TimeoutError:
+            pass
+        return True
 
     async def _attend(self) -> None:
         """Everything that must happen while the caller is here."""

@@ -27,6 +27,9 @@ from ottla.records.batch import RecordBatch
 UNKNOWN: Final = -1
 _ABORT_MARKER: Final = 0
 
+PartitionBatches = list[tuple[TopicPartition, int, list[RecordBatch]]]
+"""By partition: the offset to begin with, and whole batches from the one that holds it on."""
+
 
 class Chunk:
     """The batches of one partition in one answer, not decoded yet."""
@@ -41,11 +44,6 @@ class Chunk:
         self._starts = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         self._dropped: set[int] = set()
         self.size_bytes = size_bytes
-
-    @property
-    def batches(self) -> list[RecordBatch]:
-        """Those not decoded yet, as they came: raw bytes for whoever decodes in another way."""
-        return self._batches[self._next :]
 
     def next_batch(self) -> RecordBatch | None:
         """The next batch, without those of aborted transactions and markers; None at the end."""
@@ -168,6 +166,22 @@ class PartitionState:
         self.position_epoch = taken[-1].leader_epoch
         return taken
 
+    def take_batches(self) -> list[RecordBatch]:
+        """All of what was fetched as whole batches, for whoever decodes in another way; moves the
+        position past them. The first may begin before the position: its caller drops those.
+        """
+        batches: list[RecordBatch] = []
+        self._decoded, self._decoded_at = [], 0
+        while self.chunks:
+            chunk = self.chunks.popleft()
+            self.buffered_bytes -= chunk.size_bytes
+            while (batch := chunk.next_batch()) is not None:
+                batches.append(batch)
+            self.position = max(self.position, chunk.end_offset)
+        if batches:
+            self.position_epoch = batches[-1].leader_epoch
+        return batches
+
     def _decode_next(self, how: Decoding) -> bool:
         """Decodes the next batch; False when there is none."""
         while self.chunks:
@@ -235,6 +249,21 @@ class Subscription:
                 for where, state in self.states.items()
                 if state.position >= 0
             }
+
+    def take_batches(self) -> PartitionBatches:
+        """Everything fetched, by partition: where it was, and whole batches from there on.
+
+        Not to be mixed with `take` within one batch: a batch that was begun is begun again.
+        """
+        with self.lock:
+            found = []
+            for where, state in self.states.items():
+                if state.chunks and not state.is_paused:
+                    start = state.position
+                    batches = state.take_batches()
+                    if batches:
+                        found.append((where, start, batches))
+            return found
 
     def take(self, count: int, how: Decoding) -> tuple[list[ConsumerRecord], bool]:
         """Up to `count` records, partitions by turns; and whether there is room to fetch more."""
