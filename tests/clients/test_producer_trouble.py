@@ -181,13 +181,13 @@ def test_a_forked_process_cannot_use_its_parents_producer(broker: Broker) -> Non
         producer.send("t", b"v").result(WAIT_S)
         child = os.fork()
         if child == 0:
-            status = 1
-            try:
-                producer.flush()
-            except ClientClosed:
-                status = 0
-            finally:
-                os._exit(status)
+            status = 2
+            for use in (producer.flush, lambda: producer.send("t", b"child")):
+                try:
+                    use()
+                except ClientClosed:
+                    status -= 1
+            os._exit(status)
         deadline = time.monotonic() + WAIT_S
         while (answer := os.waitpid(child, os.WNOHANG)) == (0, 0):
             assert time.monotonic() < deadline

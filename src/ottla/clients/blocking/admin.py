@@ -44,6 +44,10 @@ class Admin:
         self._loop = LoopThread("admin")
         close_at_exit(self)
 
+    def disown(self) -> None:
+        """Called in a forked process, which cannot use its parent's."""
+        # Every call goes through the loop, which notices.
+
     def __enter__(self) -> Admin:
         return self
 

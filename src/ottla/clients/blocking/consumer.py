@@ -75,6 +75,10 @@ class Consumer:
             return
         self._loop.stop()
 
+    def disown(self) -> None:
+        """Called in a forked process, which cannot use its parent's."""
+        self._core.group.needs_attention = True
+
     def __enter__(self) -> Consumer:
         return self
 

@@ -31,6 +31,9 @@ class Closable(Protocol):
 
     def close(self, timeout_s: float | None = None) -> None: ...
 
+    def disown(self) -> None:
+        """This is a copy in a forked process: takes every short way past the loop away."""
+
 
 _open_clients: weakref.WeakSet[Any] = weakref.WeakSet()
 EXIT_TIMEOUT_S = 10.0
@@ -49,7 +52,13 @@ def _close_all() -> None:
             pass
 
 
+def _disown_all() -> None:
+    for client in list(_open_clients):
+        client.disown()
+
+
 atexit.register(_close_all)
+os.register_at_fork(after_in_child=_disown_all)
 
 
 class LoopThread:

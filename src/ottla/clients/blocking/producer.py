@@ -76,6 +76,10 @@ class Producer:
             return
         self._loop.stop()
 
+    def disown(self) -> None:
+        """Called in a forked process, which cannot use its parent's."""
+        self._core.is_plain = False
+
     def __enter__(self) -> Producer:
         return self
 
