@@ -108,11 +108,12 @@ def lead_target(partition: PartitionImage, situation: Situation) -> Leadership |
 
 
 def finish(partition: PartitionImage) -> Assignment | None:
-    """The last step: just the replicas that stay. None while one to be removed leads or is in sync,
-    or one that is to stay is not."""
+    """The last step: just the replicas that stay.
+
+    None while one to be removed is in sync, and with that may lead, or one that is to stay is not.
+    """
     assignment = assignment_of(partition)
-    is_clear = not set(partition.isr) & set(assignment.removing)
-    if not is_ready(partition) or not is_clear or partition.leader in assignment.removing:
+    if not is_ready(partition) or set(partition.isr) & set(assignment.removing):
         return None
     return Assignment(assignment.target)
 

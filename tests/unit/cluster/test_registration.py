@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
@@ -19,7 +19,16 @@ from ottla.cluster.registration import (
     become_controller,
     register,
 )
-from ottla.cluster.store import Check, Create, Delete, MultiTooLarge, SetData, StoreUncertain
+from ottla.cluster.store import (
+    Check,
+    Create,
+    Delete,
+    Done,
+    MultiTooLarge,
+    Operation,
+    SetData,
+    StoreUncertain,
+)
 from ottla.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicId
 from ottla.settings import BrokerSettings
@@ -169,6 +178,22 @@ def test_only_one_of_two_brokers_becomes_controller() -> None:
         other.losses = [False]
         with pytest.raises(ControllerMoved):
             await become_controller(other, BROKER, now_ms=1)
+
+    play(scenario)
+
+
+def test_a_twin_that_won_the_same_epoch_is_not_taken_for_oneself() -> None:
+    async def scenario(store: LossyStore, _metadata: ClusterMetadata) -> None:
+        twin = store.another_session(7)
+        ask = store.multi
+
+        async def overtaken(operations: Sequence[Operation]) -> list[Done]:
+            await become_controller(twin, BROKER, now_ms=1)
+            return await ask(operations)
+
+        store.multi = overtaken  # type: ignore[method-assign]
+        with pytest.raises(ControllerMoved):
+            await become_controller(store, BROKER, now_ms=1)
 
     play(scenario)
 
