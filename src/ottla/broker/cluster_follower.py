@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.partitions import Partitions
@@ -18,6 +19,9 @@ from ottla.broker.replication import Replication
 from ottla.cluster.image import ClusterImage, TopicImage
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.errors import OttlaError
+
+RETRY_SECONDS: Final = 10.0
+"""How soon a log that could not be opened is tried again."""
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +77,12 @@ class ClusterFollower:
         self.observers: list[Callable[[Difference], None]] = []
         """Told what was applied, once it was."""
         self._applied = ClusterImage()
+        self._told_count = 0
+        self._applied_count = 0
+        """How many pictures have come, and how many of them are true here: later ones include
+        earlier ones."""
+        self._incomplete: set[str] = set()
+        """Topics with a partition whose log could not be opened."""
         self._news = asyncio.Event()
         self._caught_up = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
@@ -80,7 +90,7 @@ class ClusterFollower:
     async def start(self) -> None:
         """Applies the picture of now, and from then on each that follows."""
         await self._apply(self._metadata.image)
-        self._metadata.observers.append(lambda _image: self._news.set())
+        self._metadata.observers.append(self._told)
         self._news.set()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -93,33 +103,57 @@ class ClusterFollower:
 
     async def caught_up(self) -> None:
         """Returns when the picture of now is true on this broker."""
-        image = self._metadata.image
+        count = self._told_count
         async with self._caught_up:
-            await self._caught_up.wait_for(
-                lambda: self._applied is image or self._applied is self._metadata.image
-            )
+            await self._caught_up.wait_for(lambda: self._applied_count >= count)
+
+    def _told(self, _image: ClusterImage) -> None:
+        self._told_count += 1
+        self._news.set()
 
     async def _run(self) -> None:
         while True:
             await self._news.wait()
             self._news.clear()
-            while (image := self._metadata.image) is not self._applied:
-                await self._apply(image)
+            if self._incomplete:
+                await self._complete()
+            while True:
+                count, image = self._told_count, self._metadata.image
+                if image is not self._applied:
+                    await self._apply(image)
+                async with self._caught_up:
+                    self._applied_count = count
+                    self._caught_up.notify_all()
+                if count == self._told_count:
+                    break
+
+    async def _complete(self) -> None:
+        """Tries again to open what could not be opened."""
+        topics = self._applied.topics
+        incomplete = [topic for name in self._incomplete if (topic := topics.get(name))]
+        self._incomplete.clear()
+        await self._create(incomplete)
+        for topic in incomplete:
+            self._take_roles(topic)
+
+    async def _create(self, topics: Iterable[TopicImage]) -> None:
+        failed = await self._replicas.create(topics)
+        self._incomplete |= {topic.name for topic in failed}
+        if failed:
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, self._news.set)
 
     async def _apply(self, image: ClusterImage) -> None:
         found = difference(self._applied, image)
         if found.is_broker_configured:
             self._view.configured()
         await self._delete(found)
-        await self._replicas.create(found.changed)
+        await self._create(found.changed)
         for topic in image.topics.values() if found.are_brokers_changed else found.changed:
             self._take_roles(topic)
         self._replicas.configure(
             image.topics.values() if found.is_broker_configured else found.changed
         )
-        async with self._caught_up:
-            self._applied = image
-            self._caught_up.notify_all()
+        self._applied = image
         for observer in self.observers:
             observer(found)
 

@@ -42,12 +42,24 @@ class Flusher:
         try:
             while self._due:
                 due, self._due = self._due, {}
-                jobs = [(partition, partition.log.begin_flush()) for partition in due]
+                jobs = [found for partition in due if (found := self._begin(partition))]
                 await loop.run_in_executor(self._executor, _sync_all, [job for _, job in jobs])
                 for partition, job in jobs:
                     self._finish(partition, job)
         finally:
             self._round = None
+
+    def _begin(self, partition: Partition) -> tuple[Partition, FlushJob] | None:
+        """What to sync; nothing where the partition is gone or its files cannot be had."""
+        if partition.is_closed:
+            return None
+        try:
+            return partition, partition.log.begin_flush()
+        except OSError as error:
+            failure = partition.log.fence(f"its files cannot be opened to be synced: {error}")
+            log.error("%s", failure)
+            partition.fail(failure)
+            return None
 
     def _finish(self, partition: Partition, job: FlushJob) -> None:
         try:

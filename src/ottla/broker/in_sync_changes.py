@@ -11,6 +11,7 @@ from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.cluster.changes import change_in_sync
 from ottla.cluster.image import Draft, PartitionImage
+from ottla.cluster.in_sync import InSync
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.store import StoreError
 from ottla.errors import OttlaError
@@ -54,10 +55,21 @@ class InSyncChanges:
         task.add_done_callback(self._running.discard)
 
     async def _propose(self, partition: Partition, members: frozenset[BrokerId]) -> None:
+        in_sync = partition.in_sync
+        # A proposal whose answer was lost stands, and is made again until the metadata tells.
+        while in_sync is not None and in_sync is partition.in_sync and in_sync.proposal is not None:
+            if await self._is_settled(partition, in_sync, members):
+                return
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _is_settled(
+        self, partition: Partition, in_sync: InSync, members: frozenset[BrokerId]
+    ) -> bool:
+        """Makes a proposal; False where nobody knows what became of it."""
         name = partition.id
         led = self._metadata.image.partition(name.topic, name.partition)
         if led is None or led.leader_epoch != partition.leader_epoch:
-            return  # Newer metadata is on its way and will say what holds.
+            return True  # Newer metadata is on its way and will say what holds.
 
         def decide(draft: Draft) -> PartitionImage:
             return change_in_sync(draft, name.topic, name.partition, led=led, isr=members)
@@ -65,17 +77,17 @@ class InSyncChanges:
         try:
             changed = await self._metadata.change_as_leader(decide)
         except StoreError as error:
-            # Whether it happened is not known: the proposal stands until the metadata tells.
             log.warning("%s: a change of its replicas in sync was lost: %s", name, error)
-            return
+            return False
         except OttlaError as error:
             log.info("%s: its replicas in sync stay as they are: %s", name, error)
-            if partition.in_sync is not None:
-                partition.in_sync.refused()
+            if partition.in_sync is in_sync:
+                in_sync.refused()
                 partition.in_sync_changed()
-            return
+            return True
         log.info("%s: in sync are %s", name, ", ".join(map(str, changed.isr)))
         partition.take_role(changed)
+        return True
 
     async def _watch_lag(self) -> None:
         while True:

@@ -154,6 +154,10 @@ class Partition:
     def is_leader(self) -> bool:
         return self.in_sync is not None
 
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
     def check_leads(self) -> None:
         """Refuses what only the leader may answer, unless this broker certainly is it."""
         if self.in_sync is None or self._is_closed or self._services.standing.is_fenced:

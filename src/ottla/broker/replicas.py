@@ -39,21 +39,29 @@ class Replicas:
         self._view = view
         self._services = services
 
-    async def create(self, topics: Iterable[TopicImage]) -> None:
-        """Opens the log of every partition of these topics that this broker holds."""
+    async def create(self, topics: Iterable[TopicImage]) -> list[TopicImage]:
+        """Opens the log of every partition of these topics that this broker holds; returns the
+        topics of which one could not be opened."""
         made = 0
+        failed: dict[str, TopicImage] = {}
         for topic in topics:
             settings = self.settings_of(topic)
             held = self._partitions.of_topic(topic.name)
             for index, image in enumerate(topic.partitions):
                 if index in held or self._view.broker_id not in image.replicas:
                     continue
-                partition = self._open(topic, index, settings)
-                partition.take_role(image)
+                try:
+                    partition = self._open(topic, index, settings)
+                    partition.take_role(image)
+                except (OttlaError, OSError) as error:
+                    log.error("%s-%d cannot be opened: %s", topic.name, index, error)
+                    failed[topic.name] = topic
+                    continue
                 self._partitions.add(partition)
                 made += 1
                 if not made % LOGS_PER_TURN:
                     await asyncio.sleep(0)
+        return list(failed.values())
 
     def delete_strays(self) -> None:
         """Sets aside logs on the disk that belong to no topic, or to one that was re-created."""
@@ -84,7 +92,10 @@ class Replicas:
         for topic in topics:
             for partition in self._partitions.remove_topic(topic.name):
                 partition.close()
-                self._directory.delete_log(partition.id)
+                try:
+                    self._directory.delete_log(partition.id)
+                except OSError as error:
+                    log.error("the files of %s stay until the next start: %s", partition.id, error)
                 gone += 1
                 if not gone % LOGS_PER_TURN:
                     await asyncio.sleep(0)

@@ -93,10 +93,10 @@ class Stage:
         """Appends a batch; the offset after it."""
         return self.partition.append(batch(*values)).end_offset
 
-    def committed(self, end_offset: int, *, seconds: float = 10.0) -> asyncio.Task[None]:
+    def committed(self, end_offset: int, *, seconds: float = 10.0) -> asyncio.Future[None]:
         """A wait that has begun."""
         deadline = asyncio.get_running_loop().time() + seconds
-        return asyncio.ensure_future(self.partition.wait_committed(Offset(end_offset), deadline))
+        return self.partition.committed(Offset(end_offset), deadline)
 
     @property
     def high_watermark(self) -> int:

@@ -1,0 +1,179 @@
+"""Wishes for another set in sync reach the metadata, and none is guessed about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ottla.broker.in_sync_changes import RETRY_SECONDS, InSyncChanges
+from ottla.broker.partition import Services
+from ottla.cluster.image import Draft, PartitionImage
+from ottla.cluster.store import StoreFailed, StoreUncertain
+from ottla.model.ids import Offset
+from unit.broker.cluster import a_partition, a_picture, a_topic
+from unit.broker.stage import LAG_MS, ME, THREE, TWO, Stage, an_image
+from unit.net.running import pass_time, run, turns
+
+ALL = (ME, TWO, THREE)
+
+
+class Metadata:
+    """A cluster's picture that leaders change, unless it was told to fail them."""
+
+    def __init__(self, *, leader: int = ME, epoch: int = 0) -> None:
+        self.image = a_picture(a_topic("topic", a_partition(0, leader, *ALL, epoch=epoch)))
+        self.failures: deque[Exception] = deque()
+        self.attempts = 0
+        self.held_until: asyncio.Event | None = None
+
+    async def change_as_leader(self, decide: Callable[[Draft], PartitionImage]) -> PartitionImage:
+        self.attempts += 1
+        if self.held_until is not None:
+            await self.held_until.wait()
+        if self.failures:
+            raise self.failures.popleft()
+        draft = Draft(self.image)
+        changed = decide(draft)
+        self.image = draft.image()
+        return changed
+
+    @property
+    def isr(self) -> set[int]:
+        return set(self.image.topics["topic"].partitions[0].isr)
+
+
+def a_leader(metadata: Metadata) -> tuple[Stage, InSyncChanges]:
+    stage = Stage()
+    changes = InSyncChanges(metadata, stage.partitions, LAG_MS)  # type: ignore[arg-type]
+    stage.partition._services = Services(stage.standing, stage.flushes, changes)
+    stage.partition.take_role(an_image(ME, replicas=ALL))
+    return stage, changes
+
+
+def let_three_lag(stage: Stage) -> None:
+    stage.append(b"a")
+    stage.partition.fetched_by(TWO, Offset(1))
+    stage.clock.ms += LAG_MS + 1
+    stage.partition.fetched_by(TWO, Offset(1))
+
+
+def members(stage: Stage) -> Any:
+    assert stage.partition.in_sync is not None
+    return stage.partition.in_sync.members
+
+
+def test_a_member_that_lags_is_looked_for_and_leaves() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        changes.start()
+        await turns()
+        let_three_lag(stage)
+        assert stage.high_watermark == 0
+        await pass_time(LAG_MS / 2000 + 0.1)
+        assert metadata.isr == {ME, TWO}
+        assert members(stage) == {ME, TWO}
+        assert stage.high_watermark == 1
+        await changes.stop()
+
+    run(scenario())
+
+
+def test_a_follower_that_caught_up_joins() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        let_three_lag(stage)
+        stage.partition.drop_laggards()
+        await turns()
+        stage.partition.fetched_by(THREE, Offset(1))
+        await turns()
+        assert metadata.isr == members(stage) == set(ALL)
+        await changes.stop()
+
+    run(scenario())
+
+
+def test_a_change_the_store_lost_is_made_again_until_it_is_settled() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        let_three_lag(stage)
+        metadata.failures += [StoreFailed("no quorum"), StoreUncertain("no answer")]
+        stage.partition.drop_laggards()
+        await turns()
+        assert stage.high_watermark == 0, "nobody knows whether it has left"
+        for _ in range(2):
+            await pass_time(RETRY_SECONDS)
+        assert members(stage) == metadata.isr == {ME, TWO}
+        assert stage.high_watermark == 1
+        await changes.stop()
+
+    run(scenario())
+
+
+def test_a_lost_change_is_not_made_again_by_who_was_deposed() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        let_three_lag(stage)
+        metadata.failures.append(StoreUncertain("no answer"))
+        stage.partition.drop_laggards()
+        await turns()
+        stage.partition.take_role(an_image(TWO, epoch=1, replicas=ALL))
+        await pass_time(5 * RETRY_SECONDS)
+        assert metadata.attempts == 1
+        await changes.stop()
+
+    run(scenario())
+
+
+def test_a_change_that_is_refused_can_be_wished_again() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        let_three_lag(stage)
+        led = metadata.image
+        metadata.held_until = asyncio.Event()
+        stage.partition.drop_laggards()
+        await turns()
+        # The store knows another leader already; this one has not heard of it.
+        metadata.image = a_picture(a_topic("topic", a_partition(0, TWO, *ALL, epoch=1)))
+        metadata.held_until.set()
+        await turns()
+        assert stage.partition.in_sync is not None
+        assert stage.partition.in_sync.proposal is None
+        assert members(stage) == set(ALL)
+        assert stage.high_watermark == 0
+        metadata.image = led
+        stage.partition.drop_laggards()
+        await turns()
+        assert metadata.isr == {ME, TWO}
+        await changes.stop()
+
+    run(scenario())
+
+
+def test_an_old_refusal_does_not_touch_a_later_epochs_proposal() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        let_three_lag(stage)
+        metadata.held_until = asyncio.Event()
+        stage.partition.drop_laggards()
+        await turns()
+        metadata.image = a_picture(a_topic("topic", a_partition(0, ME, *ALL, epoch=2)))
+        stage.partition.take_role(an_image(ME, epoch=2, replicas=ALL, partition_epoch=2))
+        stage.partition.fetched_by(TWO, Offset(1))
+        stage.clock.ms += LAG_MS + 1
+        in_sync = stage.partition.in_sync
+        assert in_sync is not None
+        in_sync.propose({ME, TWO})
+        metadata.held_until.set()
+        await turns()
+        assert in_sync.proposal is not None
+        await changes.stop()
+
+    run(scenario())
