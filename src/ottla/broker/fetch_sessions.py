@@ -3,7 +3,9 @@
 Does not know logs. Invariants:
 1. A session's epoch in a request is exactly the one the broker expects next, or nothing is read.
 2. A session speaks of topics either by name or by id, never both.
-3. There are at most `slots` sessions; a new one takes the place of one idle for long, else none.
+3. There are at most `slots` sessions. A new one takes the place of one idle for long; else of one
+   that has lived as long and matters less: a consumer's for a follower's, a smaller for a larger.
+4. Session ids are drawn by chance: a client that missed a restart must not meet another's session.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.broker.unique_ids import new_session_id
 from ottla.errors import ErrorCode, RequestFailed
+from ottla.model.ids import BrokerId
 from ottla.protocol.messages.fetch import FetchRequest, PartitionData
 
 NO_SESSION: Final = 0
@@ -64,13 +68,22 @@ class FetchTarget:
 class FetchSession:
     """The partitions of one client, in the order in which they are read next."""
 
-    __slots__ = ("_targets", "epoch", "id", "last_used_ms", "uses_topic_ids")
+    __slots__ = (
+        "_targets",
+        "created_ms",
+        "epoch",
+        "id",
+        "is_followers",
+        "last_used_ms",
+        "uses_topic_ids",
+    )
 
     def __init__(self, session_id: int, targets: Iterable[FetchTarget], uses_ids: bool) -> None:
         self.id = session_id
         self.epoch = 1
         self.uses_topic_ids = uses_ids
-        self.last_used_ms = 0
+        self.is_followers = False
+        self.created_ms = self.last_used_ms = 0
         self._targets = OrderedDict((target.key, target) for target in targets)
 
     def __len__(self) -> int:
@@ -78,6 +91,11 @@ class FetchSession:
 
     def __iter__(self) -> Iterator[FetchTarget]:
         return iter(tuple(self._targets.values()))
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """How much it matters that this one is kept."""
+        return self.is_followers, len(self._targets)
 
     def update(self, changed: Iterable[FetchTarget], gone: Iterable[tuple[TopicKey, int]]) -> None:
         """Takes over what an incremental request says."""
@@ -122,7 +140,6 @@ class FetchSessions:
     def __init__(self, slots: int) -> None:
         self._slots = slots
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        self._last_id = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -135,11 +152,17 @@ class FetchSessions:
         if request.session_epoch == INITIAL_EPOCH:
             self._sessions.pop(request.session_id, None)
             targets = tuple(_targets(request, uses_ids))
-            return Fetch(targets, self._create(targets, uses_ids, now_ms), False)
+            wanted = FetchSession(self._new_id(), targets, uses_ids)
+            wanted.created_ms = wanted.last_used_ms = now_ms
+            wanted.is_followers = follower_of(request) is not None
+            return Fetch(targets, wanted if self._add(wanted, now_ms) else None, False)
         session = self._next_of(request, uses_ids)
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session.id)
         session.update(_targets(request, uses_ids), _forgotten(request, uses_ids))
+        if not len(session):
+            del self._sessions[session.id]
+            return Fetch((), None, False)
         session.expect_next()
         return Fetch(tuple(session), session, True)
 
@@ -147,35 +170,45 @@ class FetchSessions:
         session = self._sessions.get(request.session_id)
         if session is None:
             raise RequestFailed(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if session.uses_topic_ids != uses_ids:
-            raise RequestFailed(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if session.epoch != request.session_epoch:
             raise RequestFailed(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_ids:
+            raise RequestFailed(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         return session
 
-    def _create(
-        self, targets: tuple[FetchTarget, ...], uses_ids: bool, now_ms: int
-    ) -> FetchSession | None:
-        if not targets or not self._make_room(now_ms):
-            return None
-        self._last_id = 1 if self._last_id == EPOCH_MAX else self._last_id + 1
-        while self._last_id in self._sessions:
-            self._last_id += 1
-        session = FetchSession(self._last_id, targets, uses_ids)
-        session.last_used_ms = now_ms
-        self._sessions[session.id] = session
-        return session
+    def _new_id(self) -> int:
+        while (session_id := new_session_id()) in self._sessions:
+            pass
+        return session_id
 
-    def _make_room(self, now_ms: int) -> bool:
+    def _add(self, wanted: FetchSession, now_ms: int) -> bool:
+        if not len(wanted) or not self._make_room(wanted, now_ms):
+            return False
+        self._sessions[wanted.id] = wanted
+        return True
+
+    def _make_room(self, wanted: FetchSession, now_ms: int) -> bool:
         if len(self._sessions) < self._slots:
             return True
         if not self._sessions:
             return False
-        oldest = next(iter(self._sessions.values()))
-        if now_ms - oldest.last_used_ms < EVICT_IDLE_MS:
-            return False
-        del self._sessions[oldest.id]
+        least = next(iter(self._sessions.values()))
+        if now_ms - least.last_used_ms < EVICT_IDLE_MS:
+            settled = [s for s in self._sessions.values() if now_ms - s.created_ms > EVICT_IDLE_MS]
+            if not settled:
+                return False
+            least = min(settled, key=lambda session: session.rank)
+            if least.rank >= wanted.rank:
+                return False
+        del self._sessions[least.id]
         return True
+
+
+def follower_of(request: FetchRequest) -> BrokerId | None:
+    """The broker that asks in order to replicate; None for consumers."""
+    state = request.replica_state
+    replica = request.replica_id if state is None else state.replica_id
+    return BrokerId(replica) if replica >= 0 else None
 
 
 def _targets(request: FetchRequest, uses_ids: bool) -> Iterator[FetchTarget]:

@@ -17,3 +17,8 @@ def new_topic_id() -> TopicId:
 def new_turn() -> Turn:
     """Where the placement of a topic's partitions begins."""
     return Turn(random.getrandbits(16), random.getrandbits(16))
+
+
+def new_session_id() -> int:
+    """An id that hardly any fetch session had before, also before this broker was started."""
+    return random.randint(1, 2**31 - 1)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.broker.fetch_sessions import Fetch, FetchSessions, FetchTarget
+from ottla.broker.fetch_sessions import Fetch, FetchSessions, FetchTarget, follower_of
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.request import RequestContext
@@ -58,7 +58,7 @@ class FetchHandler:
     async def handle(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
         uses_ids = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
         fetch = self._sessions.begin(request, uses_ids=uses_ids, now_ms=self._clock.monotonic_ms())
-        follower = _follower(request)
+        follower = follower_of(request)
         if follower is not None:
             self._note_progress(fetch, follower)
         reading = self._read_all(fetch, request, context.version)
@@ -125,7 +125,7 @@ class FetchHandler:
         # Old versions promise never to exceed a limit; newer ones promise progress instead.
         at_least_one = version >= FIRST_VERSION_WITH_SOFT_LIMIT
         committed_only = request.isolation_level == READ_COMMITTED
-        is_follower = _follower(request) is not None
+        is_follower = follower_of(request) is not None
         reading = _Round([], 0, False)
         for target in fetch.targets:
             data = self._read(
@@ -198,13 +198,6 @@ class FetchHandler:
             return self._find(target)
         except OttlaError:
             return None
-
-
-def _follower(request: FetchRequest) -> BrokerId | None:
-    """The broker that asks in order to replicate; None for consumers."""
-    state = request.replica_state
-    replica = request.replica_id if state is None else state.replica_id
-    return BrokerId(replica) if replica >= 0 else None
 
 
 def _failed(index: int, code: ErrorCode) -> PartitionData:
