@@ -165,7 +165,7 @@ def begin_compaction(
         plan=plan,
         segments={s.base_offset: s for s in log.segments if s.base_offset in bases},
         cuts=log.segments.cuts,
-        aborted=AbortedTransactions(log.aborted_transactions(0, plan.end_offset)),
+        aborted=AbortedTransactions(log.segments.aborted_transactions(0, plan.end_offset)),
         last_offsets={
             entry.producer_id: entry.last_batch.last_offset if entry.last_batch else None
             for entry in log.producers.entries()

@@ -33,7 +33,6 @@ from ottla.storage.producer_state import EndedTransaction, Origin, ProducerState
 from ottla.storage.roll_policy import RollPolicy
 from ottla.storage.segment import Segment, SegmentInfo, TimestampedOffset
 from ottla.storage.segments import Segments
-from ottla.storage.transaction_index import AbortedTransaction
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
@@ -224,10 +223,6 @@ class Log:
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
         """The first record with the latest timestamp of all."""
         return self.segments.find_max_timestamp(self.start_offset)
-
-    def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
-        """Aborted transactions with records in [start, end)."""
-        return self.segments.aborted_transactions(start, end)
 
     def epoch_end(self, epoch: int) -> EpochEnd | None:
         """Where `epoch` ended here, under the largest epoch known that is not later."""

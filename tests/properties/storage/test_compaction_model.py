@@ -37,7 +37,7 @@ STEPS = st.lists(
 
 def committed(log: Log) -> dict[int, tuple[bytes, bytes | None]]:
     """Key and value by offset, as a reader of committed records sees them."""
-    aborted = AbortedTransactions(log.aborted_transactions(0, log.end_offset))
+    aborted = AbortedTransactions(log.segments.aborted_transactions(0, log.end_offset))
     return {
         record.offset: (record.key or b"", record.value)
         for found in batches_from(log, log.start_offset)

@@ -295,10 +295,10 @@ def test_aborted_transactions_are_listed_for_the_offsets_they_cover():
     log.roll()
     end_transaction(log, 1, commit=False)
     append(log, batch(b"c"))
-    (aborted,) = log.aborted_transactions(0, 1)
+    (aborted,) = log.segments.aborted_transactions(0, 1)
     assert (aborted.producer_id, aborted.first_offset, aborted.last_offset) == (1, 0, 2)
     assert aborted.last_stable_offset == 3
-    assert log.aborted_transactions(3, 4) == []
+    assert log.segments.aborted_transactions(3, 4) == []
 
 
 def test_a_marker_of_an_older_coordinator_is_refused():
@@ -350,7 +350,7 @@ def test_truncation_reopens_a_transaction_whose_marker_is_cut_off():
     end_transaction(log, 1, commit=False)
     log.advance_high_watermark(2)
     log.truncate_to(1)
-    assert log.aborted_transactions(0, 1) == []
+    assert log.segments.aborted_transactions(0, 1) == []
     assert log.last_stable_offset == 0
 
 

@@ -110,7 +110,7 @@ def test_a_marker_without_a_transaction_changes_no_offset():
     end_transaction(log, 7, commit=False)
     log.advance_high_watermark(log.end_offset)
     assert log.last_stable_offset == log.end_offset
-    assert len(log.aborted_transactions(0, log.end_offset)) == 1
+    assert len(log.segments.aborted_transactions(0, log.end_offset)) == 1
 
 
 def test_a_coordinator_writes_into_a_transaction_without_sequences():
@@ -124,7 +124,7 @@ def test_a_coordinator_writes_into_a_transaction_without_sequences():
     (restored,) = producer_snapshot.decode(producer_snapshot.encode(log.producers.entries()))
     assert restored.batches[-1] == log.producers.get(7).batches[-1]
     end_transaction(log, 7, commit=False)
-    assert len(log.aborted_transactions(0, 6)) == 1
+    assert len(log.segments.aborted_transactions(0, 6)) == 1
 
 
 def test_silent_producers_are_forgotten_but_not_with_an_open_transaction():

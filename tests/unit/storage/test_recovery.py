@@ -45,7 +45,7 @@ def state_of(log: Log) -> dict[str, object]:
         "values": values(log),
         "end": log.end_offset,
         "stable": log.last_stable_offset,
-        "aborted": log.aborted_transactions(0, log.end_offset),
+        "aborted": log.segments.aborted_transactions(0, log.end_offset),
         "epochs": log.epochs.entries,
         "last sequence": entry.last_sequence if entry else None,
         "by time": [log.offset_for_timestamp(NOW_MS + n) for n in (0, 5, 11, 50, 99, 100)],

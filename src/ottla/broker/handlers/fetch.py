@@ -224,7 +224,7 @@ def _aborted(
     end = partition.log.last_stable_offset
     return [
         AbortedTransaction(aborted.producer_id, aborted.first_offset)
-        for aborted in partition.log.aborted_transactions(Offset(target.fetch_offset), end)
+        for aborted in partition.log.segments.aborted_transactions(Offset(target.fetch_offset), end)
     ]
 
 
