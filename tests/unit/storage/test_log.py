@@ -435,7 +435,7 @@ def test_an_aborted_transaction_that_cannot_be_noted_fences_the_log():
         end_transaction(log, 1, commit=False)
     assert log.is_fenced
     world.disk.space_bytes = None
-    assert len(world.open().aborted_transactions(0, 5)) == 1
+    assert len(world.open().segments.aborted_transactions(0, 5)) == 1
 
 
 def test_a_file_that_cannot_be_read_is_a_storage_failure():
