@@ -29,6 +29,7 @@ from ottla.model.ids import Offset
 from ottla.protocol.message import Message
 from ottla.records.batch import RecordBatch, split
 from ottla.records.builder import NO_PRODUCER, BatchBuilder, ProducerStamp
+from ottla.storage.disk import read_region
 from ottla.storage.producer_state import Origin
 
 COMMIT_SECONDS_MAX: Final = 5.0
@@ -144,7 +145,7 @@ class ShardRuntime:
         """Replays the whole log, giving way to clients in between."""
         try:
             await self._replay_log()
-        except OttlaError:
+        except (OttlaError, OSError):
             log.exception("%s cannot be loaded; its coordinator stays away", self._partition.id)
             return
         self._is_loaded = True
@@ -171,7 +172,7 @@ class ShardRuntime:
             region = source.read(offset, bytes_max=LOAD_BYTES_PER_TURN, end=end)
             if region is None:
                 return
-            for batch in split(memoryview(region.read()), ignore_torn_tail=True):
+            for batch in split(memoryview(read_region(region)), ignore_torn_tail=True):
                 self._shard.replay_batch(batch)
                 offset = Offset(batch.next_offset)
             await asyncio.sleep(0)
