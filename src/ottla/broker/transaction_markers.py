@@ -73,7 +73,10 @@ class MarkerWriter:
         if markers.transaction_version >= SECOND_VERSION:
             known = partition.log.producers.get(markers.producer_id)
             if known is not None and known.epoch >= markers.producer_epoch:
-                return  # written before: each transaction of this version has its own epoch
+                # Written before: each transaction of this version has its own epoch. But what is
+                # not committed yet can still be lost.
+                await partition.wait_committed(partition.log.end_offset, _deadline())
+                return
         kind = ControlType.COMMIT if markers.is_commit else ControlType.ABORT
         batch = marker_batch(
             EndTransactionMarker(kind, markers.coordinator_epoch),
@@ -84,5 +87,8 @@ class MarkerWriter:
         appended = partition.append(memoryview(batch), origin=Origin.COORDINATOR)
         if name.topic == OFFSETS_TOPIC:
             self._groups.end_transaction(name.partition, markers.producer_id, markers.is_commit)
-        deadline = asyncio.get_running_loop().time() + COMMIT_SECONDS_MAX
-        await partition.wait_committed(appended.end_offset, deadline)
+        await partition.wait_committed(appended.end_offset, _deadline())
+
+
+def _deadline() -> float:
+    return asyncio.get_running_loop().time() + COMMIT_SECONDS_MAX
