@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ottla.broker.fetch_sessions import FetchSessions
@@ -94,6 +94,7 @@ steps = st.lists(
 
 
 @given(steps)
+@example([("append", 1), ("all fetch", 3), ("elect", 2), ("elect", 3)])
 def test_replicas_agree_and_keep_what_was_committed(drawn: list[tuple[str, int]]) -> None:
     async def scenario() -> None:
         replicas = {broker: Replica(broker) for broker in BROKERS}
