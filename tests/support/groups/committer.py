@@ -9,6 +9,7 @@ from support.groups.requests import (
     NO_MEMBER,
     NONE,
     OFFSET_COMMIT,
+    ConnectionEnded,
     Membership,
     await_coordinator,
     commit_body,
@@ -60,7 +61,7 @@ class Committer:
                     self._receive(connection, in_flight.popleft())
                 while in_flight:
                     self._receive(connection, in_flight.popleft())
-        except OSError:
+        except (OSError, ConnectionEnded):
             pass  # the broker is gone; what was not acknowledged may or may not be there
 
     def _send(self, connection: Connection) -> int:

@@ -21,6 +21,10 @@ NO_MEMBER = (-1, "")
 Membership = tuple[int, str]  # a generation and a member id
 
 
+class ConnectionEnded(Exception):
+    """The broker went away in the middle of a question."""
+
+
 def need_consumer_protocol(bootstrap: str) -> None:
     """Skip the test where the broker has only classic groups."""
     with Connection(bootstrap) as connection:
@@ -32,7 +36,11 @@ def await_coordinator(connection: Connection, group: str) -> None:
     """Wait until the broker says who coordinates the group."""
 
     def is_found() -> bool:
-        reader = connection.call(FIND_COORDINATOR, 1, string(group) + int8(0))
+        try:
+            reader = connection.call(FIND_COORDINATOR, 1, string(group) + int8(0))
+        except OSError as gone:
+            # Waiting on would not bring this connection back.
+            raise ConnectionEnded(f"while a coordinator of {group} was asked for") from gone
         reader.int32()
         return reader.int16() == NONE
 
