@@ -103,6 +103,8 @@ def test_following_shows_what_comes_later(ottla, topic: str, bootstrap: str) -> 
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OTTLA_BOOTSTRAP": bootstrap},
+        # A test run in the background ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert reading.stdout is not None
     assert reading.stdout.readline() == "early\n"

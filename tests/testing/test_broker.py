@@ -27,7 +27,7 @@ def produce(broker: Broker, topic: str, *values: bytes) -> None:
     producer = a_producer(broker)
     for value in values:
         producer.produce(topic, value)
-    assert producer.flush(10) == 0
+    assert producer.flush(30) == 0
 
 
 def watermarks(broker: Broker, topic: str) -> tuple[int, int]:
@@ -81,7 +81,7 @@ def test_an_unknown_setting_is_refused_with_its_name() -> None:
 def test_advancing_the_clock_makes_retention_happen_now(ottla_broker: Broker) -> None:
     admin = an_admin(ottla_broker)
     topic = NewTopic("short", 1, 1, config={"retention.ms": "60000"})
-    admin.create_topics([topic])["short"].result(5)
+    admin.create_topics([topic])["short"].result(30)
     produce(ottla_broker, "short", b"old")
     ottla_broker.clock.advance(hours=1)
     eventually(lambda: watermarks(ottla_broker, "short") == (1, 1), "the old record goes")
@@ -103,7 +103,7 @@ def test_advancing_the_clock_ends_the_session_of_a_silent_member(ottla_broker: B
     admin = an_admin(ottla_broker)
 
     def members() -> int:
-        return len(admin.describe_consumer_groups(["sleepy"])["sleepy"].result(5).members)
+        return len(admin.describe_consumer_groups(["sleepy"])["sleepy"].result(30).members)
 
     assert members() == 1
     ottla_broker.clock.advance(seconds=46)
@@ -123,9 +123,9 @@ def test_a_failure_to_order_is_seen_by_the_client_as_often_as_ordered(
     ottla_broker.faults.fail("CreateTopics", "POLICY_VIOLATION", times=2)
     for _ in range(2):
         with pytest.raises(KafkaException) as refused:
-            admin.create_topics([NewTopic("t", 1, 1)])["t"].result(5)
+            admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
         assert refused.value.args[0].code() == KafkaError.POLICY_VIOLATION
-    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(5)
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
 
 
 def test_a_retriable_failure_is_survived_without_a_duplicate(ottla_broker: Broker) -> None:
@@ -133,7 +133,7 @@ def test_a_retriable_failure_is_survived_without_a_duplicate(ottla_broker: Broke
     ottla_broker.faults.fail("Produce", ErrorCode.NOT_LEADER_OR_FOLLOWER, times=3)
     producer = a_producer(ottla_broker, **{"enable.idempotence": True, "retry.backoff.ms": 10})
     producer.produce("t", b"1")
-    assert producer.flush(20) == 0
+    assert producer.flush(30) == 0
     assert watermarks(ottla_broker, "t") == (0, 2)
 
 
@@ -142,7 +142,7 @@ def test_a_dropped_connection_is_survived(ottla_broker: Broker) -> None:
     ottla_broker.faults.drop("Produce")
     producer = a_producer(ottla_broker, **{"enable.idempotence": True})
     producer.produce("t", b"1")
-    assert producer.flush(20) == 0
+    assert producer.flush(30) == 0
     assert watermarks(ottla_broker, "t") == (0, 2)
 
 
@@ -151,14 +151,14 @@ def test_a_delay_makes_the_client_time_out(ottla_broker: Broker) -> None:
     ottla_broker.faults.delay("DescribeConfigs", seconds=30)
     resource = ConfigResource(ResourceType.BROKER, "1")
     with pytest.raises(KafkaException):
-        admin.describe_configs([resource], request_timeout=0.5)[resource].result(5)
+        admin.describe_configs([resource], request_timeout=0.5)[resource].result(30)
 
 
 def test_orders_can_be_taken_back(ottla_broker: Broker) -> None:
     ottla_broker.faults.fail("CreateTopics", "POLICY_VIOLATION", times=100)
     ottla_broker.faults.clear()
     admin = an_admin(ottla_broker)
-    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(5)
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
 
 
 @pytest.mark.parametrize("name", ["Produce", "produce", "PRODUCE", "create_topics", "CreateTopics"])
@@ -175,7 +175,7 @@ def test_a_child_broker_is_killed_and_comes_back_with_its_data() -> None:
     with ChildBroker() as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **QUIET})
         producer.produce("t", b"1")
-        assert producer.flush(10) == 0
+        assert producer.flush(30) == 0
         first = broker.pid
         broker.kill()
         broker.start()
