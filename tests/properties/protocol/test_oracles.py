@@ -112,7 +112,7 @@ def plain_value(value: object, field: FieldPlan) -> object:
     if field.element is None:
         return plain_primitive(value)
     if isinstance(field.marker, Nested):
-        if value is None or value == field.element.message_class():
+        if value is None:
             return plain_absent(field)
         return plain(value, field.element)
     return None if value is None else [plain(element, field.element) for element in value]
