@@ -12,11 +12,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # makes `support` importable from every battery
 
 from support.broker_process import BrokerProcess
 from support.wire import Connection
+
+# A run that decides whether a change is taken draws the same examples each time; others explore.
+settings.register_profile("ottla", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.load_profile("ottla")
 
 _numbers = itertools.count()
 _run = uuid.uuid4().hex[:8]
