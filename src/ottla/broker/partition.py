@@ -24,7 +24,6 @@ from ottla.cluster.image import PartitionImage
 from ottla.cluster.in_sync import InSync
 from ottla.errors import ErrorCode, RequestFailed, TimedOut
 from ottla.model.clock import Clock
-from ottla.model.file_region import FileRegion
 from ottla.model.ids import (
     NO_LEADER_EPOCH,
     BrokerId,
@@ -325,12 +324,6 @@ class Partition:
     def readable_end(self, *, committed_only: bool) -> Offset:
         """Where a consumer's view ends."""
         return self.log.last_stable_offset if committed_only else self.log.high_watermark
-
-    def read(
-        self, offset: Offset, bytes_max: int, end: Offset, *, at_least_one: bool
-    ) -> FileRegion | None:
-        """The batches from `offset` on that lie before `end`, as a run of a file."""
-        return self.log.read(offset, bytes_max=bytes_max, end=end, at_least_one=at_least_one)
 
     def watch(self, watch: DataWatch) -> None:
         """Tells `watch` of all that becomes readable from now on."""

@@ -38,10 +38,6 @@ class BrokerVersions:
             offered = f"offers {api_name} {offered}, and {_words(ours)} would be needed"
         return BrokerTooOld(self.peer, api_name, offered)
 
-    def offers(self, api_key: int) -> bool:
-        """Whether the broker has the API in any version."""
-        return api_key in self.ranges
-
 
 ASSUMED_RANGES: Final[Mapping[int, VersionRange]] = {
     0: VersionRange(0, 1),  # Produce

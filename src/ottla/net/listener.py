@@ -94,11 +94,6 @@ class Listener:
                 connection.abort()
             await self._all_closed
 
-    def abort(self) -> None:
-        """Drops every connection at once."""
-        for connection in tuple(self._connections):
-            connection.abort()
-
     def admit(self, connection: ServerConnection) -> bool:
         """Counts a new client in, unless there are too many already."""
         host = connection.peer.host

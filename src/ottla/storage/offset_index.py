@@ -99,10 +99,6 @@ class OffsetIndex:
             file.close()
         self._written = count
 
-    @property
-    def is_written(self) -> bool:
-        return self._written == len(self._positions)
-
     @classmethod
     def load(cls, disk: Disk, path: str, base_offset: int, *, log_bytes: int) -> OffsetIndex | None:
         """The file's entries, or None where the file is missing or cannot be right."""

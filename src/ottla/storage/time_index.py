@@ -82,10 +82,6 @@ class TimeIndex:
             file.close()
         self._written = len(self._timestamps)
 
-    @property
-    def is_written(self) -> bool:
-        return self._written == len(self._timestamps)
-
     @classmethod
     def load(cls, disk: Disk, path: str, base_offset: int) -> TimeIndex | None:
         """The file's entries, or None where the file is missing or cannot be right."""
