@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.partitions import Partitions
@@ -26,8 +27,7 @@ RETRY_SECONDS: Final = 10.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """What one picture has that another has not."""
 
     deleted: tuple[TopicImage, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ottla.cluster.image import ClusterImage, ConfigImage
 from ottla.cluster.layout import DEFAULT_ENTITY
@@ -15,8 +16,7 @@ from ottla.settings.describe import BrokerLayers
 from ottla.settings.listeners import parse_endpoint
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerAddress:
+class BrokerAddress(msgspec.Struct, frozen=True):
     """A broker as clients are told of it."""
 
     id: int

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.controller import Controller
@@ -28,8 +29,7 @@ S = TypeVar("S", bound=Shard)
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class InternalTopic:
+class InternalTopic(msgspec.Struct, frozen=True):
     """The compacted topic a kind of coordinator keeps its state in."""
 
     name: str
@@ -37,8 +37,7 @@ class InternalTopic:
     configs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class RunningShard(Generic[S]):
+class RunningShard(msgspec.Struct, Generic[S], frozen=True):
     """A shard with what runs it."""
 
     shard: S

@@ -14,9 +14,10 @@ import asyncio
 import logging
 import types
 from collections.abc import Callable, Coroutine, Generator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from ottla.broker.request import Handler, RequestContext
 from ottla.errors import (
@@ -51,8 +52,7 @@ class Interception(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """All that is known of one version of one API."""
 
     key: ApiKey

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.broker.unique_ids import new_session_id
 from ottla.errors import ErrorCode, RequestFailed
@@ -30,8 +31,7 @@ TopicKey = str | bytes
 """A topic's name, or its id where the request's version has ids."""
 
 
-@dataclass(slots=True)
-class FetchTarget:
+class FetchTarget(msgspec.Struct):
     """One partition a client reads: where from, and what it was told of it last."""
 
     topic: TopicKey
@@ -121,8 +121,7 @@ class FetchSession:
         self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(msgspec.Struct, frozen=True):
     """What one request reads: the whole list it gave, or its session's."""
 
     targets: tuple[FetchTarget, ...]

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.controller import Controller
@@ -83,8 +84,7 @@ from ottla.protocol.api import ApiKey
 HandlerTable = dict[ApiKey, Handler]
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """The parts of a broker that its handlers speak to."""
 
     partitions: Partitions

@@ -16,8 +16,9 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import deque
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from ottla.broker.watch import DataWatch
 from ottla.cluster.image import PartitionImage
@@ -48,8 +49,7 @@ class InSyncKeeper(Protocol):
     def change(self, partition: Partition, members: frozenset[BrokerId]) -> None: ...
 
 
-@dataclass(slots=True)
-class Standing:
+class Standing(msgspec.Struct):
     """This broker's place in the cluster, as all its partitions see it."""
 
     broker_id: BrokerId
@@ -59,8 +59,7 @@ class Standing:
     """Whether the session with the metadata store may have ended: then another may lead already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(msgspec.Struct, frozen=True):
     """What partitions ask of the rest of the broker."""
 
     standing: Standing

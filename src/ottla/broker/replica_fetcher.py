@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.broker.partition import Partition
 from ottla.errors import ErrorCode, OttlaError, RequestFailed
@@ -52,8 +53,7 @@ log = logging.getLogger(__name__)
 Key = tuple[TopicId, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What a partition's log was when a fetch was sent."""
 
     offset: Offset

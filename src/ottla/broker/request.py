@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from ottla.errors import ErrorCode
 from ottla.net.server_connection import Peer
 from ottla.protocol.message import Message
 
 
-@dataclass(slots=True)
-class RequestContext:
+class RequestContext(msgspec.Struct):
     """Who asks, and in which version of the API."""
 
     version: int

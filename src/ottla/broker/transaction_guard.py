@@ -8,8 +8,9 @@ added here; for older ones, who add them beforehand, it is verified that they di
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from ottla.broker.partitions import Partitions
 from ottla.broker.transaction_coordinator import TransactionCoordinator

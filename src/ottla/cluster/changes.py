@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from ottla.cluster import layout
 from ottla.cluster.election import Leadership
@@ -48,15 +50,14 @@ BY_DEFAULT: Final = -1
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(msgspec.Struct, frozen=True):
     """A topic somebody wants: by numbers, or by naming the brokers of each partition."""
 
     name: str
     partition_count: int = BY_DEFAULT
     replication_factor: int = BY_DEFAULT
-    assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    configs: Mapping[str, str] = field(default_factory=dict)
+    assignments: Mapping[int, Sequence[int]] = msgspec.field(default_factory=dict)
+    configs: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def check_topic_name(name: str) -> None:

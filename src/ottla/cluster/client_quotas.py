@@ -7,9 +7,10 @@ know how quotas are held.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final
+
+import msgspec
 
 from ottla.cluster.entity_configs import replace_entity_config
 from ottla.cluster.image import ClusterImage, Draft
@@ -38,8 +39,7 @@ QuotaEntity = Mapping[EntityKind, str | None]
 """Whom quotas are for: a user, a client, both, or an address. The name None is the default."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaFilter:
+class QuotaFilter(msgspec.Struct, frozen=True):
     """A kind an entity must have, and its name where that counts."""
 
     kind: EntityKind
@@ -47,16 +47,14 @@ class QuotaFilter:
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaAlteration:
+class QuotaAlteration(msgspec.Struct, frozen=True):
     """One quota's new value; None takes it away."""
 
     name: str
     value: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Quotas:
+class Quotas(msgspec.Struct, frozen=True):
     """The quotas somebody has."""
 
     entity: QuotaEntity

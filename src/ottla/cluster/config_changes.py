@@ -6,8 +6,10 @@ As in changes.py, a wish is checked before the draft is touched, and nothing her
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
+
+import msgspec
+from msgspec.structs import replace
 
 from ottla.cluster import layout
 from ottla.cluster.changes import topic_of
@@ -33,8 +35,7 @@ class AlterOperation(IntEnum):
     SUBTRACT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Alteration:
+class Alteration(msgspec.Struct, frozen=True):
     """One setting's change. A deletion needs no value."""
 
     name: str

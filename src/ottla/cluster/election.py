@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from ottla.cluster.image import NO_BROKER, PartitionImage
 from ottla.cluster.layout import RECOVERED, RECOVERING
@@ -23,8 +24,7 @@ from ottla.model.ids import BrokerId
 Key = TypeVar("Key")
 
 
-@dataclass(frozen=True, slots=True)
-class Leadership:
+class Leadership(msgspec.Struct, frozen=True):
     """Who is to lead a partition (NO_BROKER for none), and who is in sync with it."""
 
     leader: BrokerId
@@ -33,8 +33,7 @@ class Leadership:
     """RECOVERING where the leader may lack what was committed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True):
     """The brokers an election may count on."""
 
     alive: Collection[BrokerId]

@@ -9,9 +9,10 @@ Does not know the store; `image_from` reads the nodes somebody else fetched.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
+
+import msgspec
 
 from ottla.cluster import layout
 from ottla.cluster.layout import NO_LEADER, RECOVERED
@@ -26,8 +27,7 @@ INTERNAL_TOPICS: Final = frozenset(
 NO_BROKER: Final = BrokerId(NO_LEADER)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionImage:
+class PartitionImage(msgspec.Struct, frozen=True):
     """Who holds and who leads a partition. `partition_epoch` is the version of its state's node."""
 
     index: int
@@ -45,14 +45,13 @@ class PartitionImage:
         return self.leader != NO_LEADER
 
 
-@dataclass(frozen=True, slots=True)
-class TopicImage:
+class TopicImage(msgspec.Struct, frozen=True):
     """A topic with its partitions in order of their index, and its overridden settings."""
 
     name: str
     id: TopicId
     partitions: tuple[PartitionImage, ...]
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str] = msgspec.field(default_factory=dict)
     version: int = 0
     config_version: int = NO_NODE_VERSION
     is_being_deleted: bool = False
@@ -63,8 +62,7 @@ class TopicImage:
         return self.name in INTERNAL_TOPICS
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerImage:
+class BrokerImage(msgspec.Struct, frozen=True):
     """A living broker. Its epoch grows with each registration."""
 
     id: BrokerId
@@ -73,29 +71,27 @@ class BrokerImage:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigImage:
+class ConfigImage(msgspec.Struct, frozen=True):
     """The settings changed at run time for one broker, or for all of them."""
 
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str] = msgspec.field(default_factory=dict)
     version: int = NO_NODE_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterImage:
+class ClusterImage(msgspec.Struct, frozen=True):
     """Everything a broker tells about its cluster. Nobody changes the maps of a finished image."""
 
     cluster_id: str = ""
     controller_id: BrokerId = NO_BROKER
     controller_epoch: int = 0
-    brokers: Mapping[BrokerId, BrokerImage] = field(default_factory=dict)
-    topics: Mapping[str, TopicImage] = field(default_factory=dict)
-    topic_names: Mapping[TopicId, str] = field(default_factory=dict)
-    broker_configs: Mapping[str, ConfigImage] = field(default_factory=dict)
+    brokers: Mapping[BrokerId, BrokerImage] = msgspec.field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = msgspec.field(default_factory=dict)
+    topic_names: Mapping[TopicId, str] = msgspec.field(default_factory=dict)
+    broker_configs: Mapping[str, ConfigImage] = msgspec.field(default_factory=dict)
     """By the broker's id as text, and by layout.DEFAULT_ENTITY."""
-    entity_configs: Mapping[str, ConfigImage] = field(default_factory=dict)
+    entity_configs: Mapping[str, ConfigImage] = msgspec.field(default_factory=dict)
     """Settings of users, clients, addresses and groups, by place: users/alice, groups/readers."""
-    metric_names: Mapping[str, str] = field(default_factory=dict)
+    metric_names: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Topics with a dot or an underscore, by their name with dots made underscores."""
 
     def topic_by_id(self, topic_id: TopicId) -> TopicImage | None:
@@ -126,8 +122,7 @@ class ClusterImage:
         return draft.image()
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What to ask of the store, and the picture once the store has done it."""
 
     operations: tuple[Operation, ...]

@@ -13,8 +13,9 @@ What must stay true:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.cluster.image import PartitionImage
 from ottla.model.ids import BrokerId, Offset
@@ -22,8 +23,7 @@ from ottla.model.ids import BrokerId, Offset
 UNKNOWN_END: Final = -1
 
 
-@dataclass(slots=True)
-class Follower:
+class Follower(msgspec.Struct):
     """What the leader knows of one other replica."""
 
     caught_up_ms: int
@@ -33,8 +33,7 @@ class Follower:
     leader_end_when_fetched: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """A change of the set that the metadata store has not confirmed yet."""
 
     members: frozenset[BrokerId]

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
+
+import msgspec
 
 from ottla.errors import InvalidReplicaAssignment, InvalidReplicationFactor
 from ottla.model.ids import BrokerId
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A broker and where it stands."""
 
     broker: BrokerId
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """Where the round of brokers begins, and how far the followers begin from the leader.
 
     Drawn at random for each topic, so that small topics do not all land on the same brokers.

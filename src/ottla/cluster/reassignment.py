@@ -13,7 +13,8 @@ sync in the same multi, so that nobody is ever in sync who holds no replica.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ottla.cluster.election import Leadership, Situation
 from ottla.cluster.image import PartitionImage
@@ -21,8 +22,7 @@ from ottla.errors import ErrorCode, InvalidReplicaAssignment, RequestFailed
 from ottla.model.ids import BrokerId
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(msgspec.Struct, frozen=True):
     """The replicas of a partition, the preferred leader first, and the move they are in."""
 
     replicas: tuple[BrokerId, ...]
@@ -44,8 +44,7 @@ class Assignment:
         return tuple(broker for broker in self.replicas if broker not in self.adding)
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """What to write at once: the assignment, and the leadership where that must change with it."""
 
     assignment: Assignment

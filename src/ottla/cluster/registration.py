@@ -9,8 +9,9 @@ A node in the way, or an answer that was lost, is looked at before anything is d
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.cluster import layout
 from ottla.cluster.store import (
@@ -57,8 +58,7 @@ class ControllerMoved(StoreError):
         super().__init__(f"{known} is the controller now")
 
 
-@dataclass(frozen=True, slots=True)
-class Controllership:
+class Controllership(msgspec.Struct, frozen=True):
     """The right to decide, for as long as the epoch's node keeps this version."""
 
     epoch: int

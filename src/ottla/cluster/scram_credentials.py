@@ -10,9 +10,10 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+import msgspec
 
 from ottla.cluster.entity_configs import replace_entity_config
 from ottla.cluster.image import ClusterImage, Draft
@@ -40,8 +41,7 @@ class Mechanism(IntEnum):
         return self.name.replace("_", "").lower()
 
 
-@dataclass(frozen=True, slots=True)
-class Upsertion:
+class Upsertion(msgspec.Struct, frozen=True):
     """A credential to keep: what the client made of the password."""
 
     mechanism: int
@@ -50,15 +50,13 @@ class Upsertion:
     salted_password: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(msgspec.Struct, frozen=True):
     """A credential to forget."""
 
     mechanism: int
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialInfo:
+class CredentialInfo(msgspec.Struct, frozen=True):
     """What may be told of a credential."""
 
     mechanism: Mechanism

@@ -18,7 +18,6 @@ The rules every store keeps (numbered, because others lean on them):
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Protocol
 
@@ -42,8 +41,7 @@ class Node(msgspec.Struct, frozen=True):
     """The session of an ephemeral node; zero for one that stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True):
     """Make a node. A sequential one gets ten digits, counting up under its parent, as its end."""
 
     path: str
@@ -52,8 +50,7 @@ class Create:
     is_sequential: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetData:
+class SetData(msgspec.Struct, frozen=True):
     """Replace what a node holds, if it has the given version."""
 
     path: str
@@ -61,16 +58,14 @@ class SetData:
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """Remove a node, if it has the given version."""
 
     path: str
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """Let the multi happen only if a node has the given version."""
 
     path: str
@@ -80,8 +75,7 @@ class Check:
 Operation = Create | SetData | Delete | Check
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """What one operation of a multi came to: the path (with its digits) and the node's version.
 
     The version of what was deleted is ANY_VERSION where that was asked for. `czxid` is known for
@@ -101,8 +95,7 @@ class ChangeKind(Enum):
     DELETED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeChanged:
+class NodeChanged(msgspec.Struct, frozen=True):
     """Told to watchers after a commit."""
 
     path: str

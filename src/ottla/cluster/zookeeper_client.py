@@ -15,9 +15,9 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
 
+import msgspec
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
     AuthFailedError,
@@ -50,8 +50,7 @@ class Request(Protocol):
     def serialize(self) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Connected:
+class Connected(msgspec.Struct, frozen=True):
     """The server has taken us up, and authenticated us where that was asked."""
 
     session_id: int
@@ -59,28 +58,24 @@ class Connected:
     asked_at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Disconnected:
+class Disconnected(msgspec.Struct, frozen=True):
     """The connection broke. Nobody knows yet what becomes of the session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expired:
+class Expired(msgspec.Struct, frozen=True):
     """The session is over."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(msgspec.Struct, frozen=True):
     """A watched node changed; the path is whole."""
 
     kind: int
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Troubled:
+class Troubled(msgspec.Struct, frozen=True):
     """A server could not be connected to, or did not take us up; others, or it again, are tried."""
 
     reason: str

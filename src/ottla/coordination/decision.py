@@ -7,8 +7,9 @@ Does not know what the records say, where they are written or how time passes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NewType
+
+import msgspec
 
 from ottla.protocol.message import Message
 
@@ -19,8 +20,7 @@ TimerKey = tuple[str, ...]
 """Names a timer within one coordinator."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """Who sent a request, and in which version of its API."""
 
     client_id: str
@@ -28,24 +28,21 @@ class Caller:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """The answer to one waiting request."""
 
     ticket: Ticket
     response: Message
 
 
-@dataclass(frozen=True, slots=True)
-class StartTimer:
+class StartTimer(msgspec.Struct, frozen=True):
     """Let the timer fire after `delay_ms`, whatever it was set to before."""
 
     key: TimerKey
     delay_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class StopTimer:
+class StopTimer(msgspec.Struct, frozen=True):
     """The timer need not fire any more; it may not have been set."""
 
     key: TimerKey
@@ -54,16 +51,14 @@ class StopTimer:
 TimerChange = StartTimer | StopTimer
 
 
-@dataclass(frozen=True, slots=True)
-class NewRecord:
+class NewRecord(msgspec.Struct, frozen=True):
     """One encoded record of a coordinator's log; without a value it is a tombstone."""
 
     key: bytes
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """Everything that follows from one event."""
 
     records: tuple[NewRecord, ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from ottla.model.ids import Position
 
@@ -15,8 +16,7 @@ class OpenFile(Protocol):
     def fileno(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class FileRegion:
+class FileRegion(msgspec.Struct, frozen=True):
     """`size` bytes of `file` from `position` on."""
 
     file: OpenFile

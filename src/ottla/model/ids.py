@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NewType
+
+import msgspec
 
 Offset = NewType("Offset", int)
 Position = NewType("Position", int)
@@ -20,8 +21,7 @@ NO_LEADER_EPOCH: Final = LeaderEpoch(-1)
 NO_TIMESTAMP: Final = -1
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TopicPartition:
+class TopicPartition(msgspec.Struct, frozen=True, order=True):
     """One partition of one topic, by name."""
 
     topic: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.net.frame_receiver import SCRATCH_BYTES
 from ottla.net.receive_budget import ReceiveBudget
@@ -20,8 +21,7 @@ STALLED_SECONDS_MAX: Final = 60.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """Where a broker listens or can be found."""
 
     host: str
@@ -31,8 +31,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerLimits:
+class ListenerLimits(msgspec.Struct, frozen=True):
     """How many clients there may be, and for how long a silent one is kept."""
 
     connection: ConnectionLimits

@@ -14,8 +14,9 @@ import asyncio
 import logging
 import socket
 from collections import deque
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from ottla.errors import ProtocolError
 from ottla.net.frame_receiver import FrameReceiver
@@ -29,8 +30,7 @@ UNSENT_BYTES_MAX: Final = 1024 * 1024
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(msgspec.Struct, frozen=True):
     """Who is at the other end, and by which of our addresses it came."""
 
     host: str
@@ -49,8 +49,7 @@ class Answer(Protocol):
     ) -> Reply | asyncio.Future[Reply | None] | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
+class ConnectionLimits(msgspec.Struct, frozen=True):
     """What one client may hold of the broker's memory."""
 
     frame_bytes_max: int
@@ -65,8 +64,7 @@ class Register(Protocol):
     def forget(self, connection: ServerConnection) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(msgspec.Struct, frozen=True):
     """What all connections of a server share."""
 
     answer: Answer

@@ -8,12 +8,13 @@ schema. Does not know which APIs a broker serves: that is what its handlers say.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from ottla.errors import UnknownApi
 from ottla.protocol.message import VERSION_MAX, Message, VersionRange, parse_versions
@@ -101,8 +102,7 @@ class ApiKey(IntEnum):
     STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Api:
+class Api(msgspec.Struct, frozen=True, eq=False):
     """One API: a request, its response and their versions. There is one object for each key."""
 
     key: ApiKey

@@ -17,7 +17,6 @@ Does not know how bytes are read or written: `codec.py` compiles that from the d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import msgspec
@@ -37,8 +36,7 @@ class Message(msgspec.Struct, gc=False):
     """A message or a struct inside one. Holds no cycles, so the collector need not look at it."""
 
 
-@dataclass(frozen=True, slots=True)
-class VersionRange:
+class VersionRange(msgspec.Struct, frozen=True):
     """The versions from `first` to `last`, both included; empty if first > last."""
 
     first: int
@@ -62,8 +60,7 @@ def parse_versions(text: str) -> VersionRange:
     return VersionRange(int(first), int(last or first))
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(msgspec.Struct, frozen=True):
     """What is true of a whole message: its versions, and from where on they are flexible."""
 
     versions: str
@@ -78,8 +75,7 @@ class Schema:
         return parse_versions(self.versions)
 
 
-@dataclass(frozen=True, slots=True)
-class Bool:
+class Bool(msgspec.Struct, frozen=True):
     """One byte, zero or not."""
 
     versions: str
@@ -87,8 +83,7 @@ class Bool:
     code: ClassVar[str] = "?"
 
 
-@dataclass(frozen=True, slots=True)
-class Int8:
+class Int8(msgspec.Struct, frozen=True):
     """A signed byte."""
 
     versions: str
@@ -96,8 +91,7 @@ class Int8:
     code: ClassVar[str] = "b"
 
 
-@dataclass(frozen=True, slots=True)
-class Int16:
+class Int16(msgspec.Struct, frozen=True):
     """Two bytes, signed, big-endian."""
 
     versions: str
@@ -105,8 +99,7 @@ class Int16:
     code: ClassVar[str] = "h"
 
 
-@dataclass(frozen=True, slots=True)
-class Uint16:
+class Uint16(msgspec.Struct, frozen=True):
     """Two bytes, unsigned."""
 
     versions: str
@@ -114,8 +107,7 @@ class Uint16:
     code: ClassVar[str] = "H"
 
 
-@dataclass(frozen=True, slots=True)
-class Int32:
+class Int32(msgspec.Struct, frozen=True):
     """Four bytes, signed."""
 
     versions: str
@@ -123,8 +115,7 @@ class Int32:
     code: ClassVar[str] = "i"
 
 
-@dataclass(frozen=True, slots=True)
-class Uint32:
+class Uint32(msgspec.Struct, frozen=True):
     """Four bytes, unsigned."""
 
     versions: str
@@ -132,8 +123,7 @@ class Uint32:
     code: ClassVar[str] = "I"
 
 
-@dataclass(frozen=True, slots=True)
-class Int64:
+class Int64(msgspec.Struct, frozen=True):
     """Eight bytes, signed."""
 
     versions: str
@@ -141,8 +131,7 @@ class Int64:
     code: ClassVar[str] = "q"
 
 
-@dataclass(frozen=True, slots=True)
-class Float64:
+class Float64(msgspec.Struct, frozen=True):
     """Eight bytes, IEEE 754."""
 
     versions: str
@@ -150,8 +139,7 @@ class Float64:
     code: ClassVar[str] = "d"
 
 
-@dataclass(frozen=True, slots=True)
-class Uuid:
+class Uuid(msgspec.Struct, frozen=True):
     """Sixteen bytes as they are."""
 
     versions: str
@@ -159,8 +147,7 @@ class Uuid:
     code: ClassVar[str] = "16s"
 
 
-@dataclass(frozen=True, slots=True)
-class String:
+class String(msgspec.Struct, frozen=True):
     """UTF-8 with its length before it: two bytes, or a varint in flexible versions."""
 
     versions: str
@@ -170,8 +157,7 @@ class String:
     """Whether flexible versions use the varint length; one field of one header never does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes:
+class Bytes(msgspec.Struct, frozen=True):
     """Bytes with their length before them: four bytes, or a varint in flexible versions."""
 
     versions: str
@@ -179,8 +165,7 @@ class Bytes:
     tag: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(msgspec.Struct, frozen=True):
     """Record batches: as Bytes, but not copied when read, and perhaps a file's when written."""
 
     versions: str
@@ -191,8 +176,7 @@ Fixed = Bool | Int8 | Int16 | Uint16 | Int32 | Uint32 | Int64 | Float64 | Uuid
 FIXED_TYPES: Final = (Bool, Int8, Int16, Uint16, Int32, Uint32, Int64, Float64, Uuid)
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(msgspec.Struct, frozen=True):
     """Elements with their count before them; structs, unless `of` names a primitive marker."""
 
     versions: str
@@ -201,8 +185,7 @@ class Array:
     tag: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Nested:
+class Nested(msgspec.Struct, frozen=True):
     """A struct in place; one that may be null has a marker byte before it."""
 
     versions: str

@@ -6,9 +6,10 @@ A plan is the common input of the two source writers. Does not know any Python s
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, cast, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from ottla.errors import UnsupportedVersion
 from ottla.protocol.message import (
@@ -24,8 +25,7 @@ from ottla.protocol.message import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FieldPlan:
+class FieldPlan(msgspec.Struct, frozen=True):
     """One field as one version has it, or an absent one with the default that stands for it."""
 
     name: str
@@ -38,8 +38,7 @@ class FieldPlan:
     """The struct inside an Array of structs or a Nested field."""
 
 
-@dataclass(frozen=True, slots=True)
-class StructPlan:
+class StructPlan(msgspec.Struct, frozen=True):
     """A message or a struct in one version. Fields stand in the order of the class body."""
 
     message_class: type[Message]

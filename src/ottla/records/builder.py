@@ -7,9 +7,9 @@ log stamps offset and leader epoch into it in place.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from crc32c import crc32c
 
 from ottla.model.ids import NO_LEADER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
@@ -29,8 +29,7 @@ from ottla.records.lz4_header import Data
 from ottla.records.record import Headers, Record, encode_record, with_length
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerStamp:
+class ProducerStamp(msgspec.Struct, frozen=True):
     """Who writes a batch, and the sequence of its first record."""
 
     producer_id: int = NO_PRODUCER_ID
@@ -42,8 +41,7 @@ class ProducerStamp:
 NO_PRODUCER: Final = ProducerStamp()
 
 
-@dataclass(frozen=True, slots=True)
-class BatchHeader:
+class BatchHeader(msgspec.Struct, frozen=True):
     """The fields of a batch that do not follow from its payload."""
 
     record_count: int

@@ -7,9 +7,10 @@ of a transaction's marker is a version (int16) and the coordinator's epoch (int3
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+import msgspec
 
 from ottla.errors import InvalidRecord
 from ottla.records.batch import CONTROL_BIT, RecordBatch
@@ -27,8 +28,7 @@ class ControlType(IntEnum):
     COMMIT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class EndTransactionMarker:
+class EndTransactionMarker(msgspec.Struct, frozen=True):
     """One transaction of a producer ended here, in this way, by the order of that coordinator."""
 
     type: ControlType

@@ -11,7 +11,6 @@ value length, value, header count, and per header key length, key, value length,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
@@ -31,8 +30,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     headers: Headers = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RecordShape:
+class RecordShape(msgspec.Struct, frozen=True):
     """What a batch's header says about the records in it."""
 
     base_offset: int

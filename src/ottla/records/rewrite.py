@@ -8,7 +8,8 @@ that offsets and the state of producers come out the same when a compacted log i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ottla.model.ids import NO_TIMESTAMP
 from ottla.records.batch import (

@@ -8,7 +8,7 @@ Does not know offsets, producers or files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ottla.errors import (
     InvalidRecord,
@@ -26,8 +26,7 @@ from ottla.settings.topic import LOG_APPEND_TIME, TopicSettings
 from ottla.storage.producer_state import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionRules:
+class AdmissionRules(msgspec.Struct, frozen=True):
     """A topic's settings, as far as they concern single batches."""
 
     batch_bytes_max: int

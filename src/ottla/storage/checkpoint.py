@@ -7,8 +7,9 @@ A file that cannot be right reads as None; callers then fall back on what the lo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.model.ids import Offset, TopicPartition
 from ottla.storage.disk import Disk, read_file, replace_file
@@ -57,8 +58,7 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, Offset]:
     return offsets
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointJob:
+class CheckpointJob(msgspec.Struct, frozen=True):
     """Offsets to be written, by the path of their file. Nobody else changes them."""
 
     disk: Disk

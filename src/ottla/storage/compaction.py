@@ -14,8 +14,9 @@ What must stay true:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from ottla.errors import CorruptBatch, RecordError
 from ottla.model.ids import Offset, ProducerId
@@ -41,8 +42,7 @@ Pause = Callable[[int], None]
 """Called with the number of bytes just read or written, to wait as a throttle demands."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionStats:
+class CompactionStats(msgspec.Struct, frozen=True):
     """What a finished compaction did."""
 
     bytes_before: int
@@ -50,8 +50,7 @@ class CompactionStats:
     cleaned_to: Offset
 
 
-@dataclass(slots=True)
-class CompactionJob:
+class CompactionJob(msgspec.Struct):
     """A compaction under way. `run` touches only files: sealed segments and its own new ones."""
 
     disk: Disk
@@ -66,8 +65,8 @@ class CompactionJob:
     delete_retention_ms: int
     index_interval_bytes: int
     map_entries_max: int
-    cleaned_to: Offset = field(default=Offset(0))
-    sizes: dict[Offset, int] = field(default_factory=dict)
+    cleaned_to: Offset = msgspec.field(default=Offset(0))
+    sizes: dict[Offset, int] = msgspec.field(default_factory=dict)
     """The size of each new segment, by its base offset."""
     error: OSError | RecordError | None = None
 

@@ -7,7 +7,8 @@ of its transaction has stayed. Does not know files.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ottla.model.ids import Offset, ProducerId
 from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, RecordBatch
@@ -17,8 +18,7 @@ from ottla.storage.offset_map import OffsetMap
 from ottla.storage.transaction_index import AbortedTransaction, AbortedTransactions
 
 
-@dataclass(frozen=True, slots=True)
-class FilterRules:
+class FilterRules(msgspec.Struct, frozen=True):
     """The fixed terms of one compaction."""
 
     cleaned_to: Offset

@@ -5,7 +5,7 @@ A segment can be compacted when it is sealed, holds no undecided transaction, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ottla.model.ids import Offset
 from ottla.settings.topic import TopicSettings
@@ -13,8 +13,7 @@ from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
 from ottla.storage.segment import SegmentInfo
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPlan:
+class CompactionPlan(msgspec.Struct, frozen=True):
     """Runs of segments, each to become one; keys come from [first_dirty_offset, end_offset)."""
 
     first_dirty_offset: Offset
@@ -23,8 +22,7 @@ class CompactionPlan:
     dirty_ratio: float
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionMarks:
+class CompactionMarks(msgspec.Struct, frozen=True):
     """How far the log was compacted before, and how far it can be at most."""
 
     first_dirty_offset: Offset

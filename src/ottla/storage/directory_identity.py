@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.errors import ConfigError
 from ottla.model.ids import BrokerId, TopicId
@@ -20,8 +21,7 @@ _META_VERSION: Final = "1"
 _PARTITION_VERSION: Final = "0"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """The broker and cluster a data directory belongs to."""
 
     node_id: BrokerId

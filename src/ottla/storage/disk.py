@@ -9,16 +9,16 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from ottla.model.file_region import FileRegion
 
 Bytes = bytes | bytearray | memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One name in a directory."""
 
     name: str

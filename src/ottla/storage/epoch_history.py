@@ -8,23 +8,22 @@ Invariants:
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+
+import msgspec
 
 from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch, Offset
 from ottla.storage import checkpoint
 from ottla.storage.disk import Disk
 
 
-@dataclass(frozen=True, slots=True)
-class EpochStart:
+class EpochStart(msgspec.Struct, frozen=True):
     """The offset of the first record an epoch's leader wrote, or would have written."""
 
     epoch: LeaderEpoch
     start_offset: Offset
 
 
-@dataclass(frozen=True, slots=True)
-class EpochEnd:
+class EpochEnd(msgspec.Struct, frozen=True):
     """The offset after the last record of `epoch`."""
 
     epoch: LeaderEpoch

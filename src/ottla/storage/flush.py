@@ -7,7 +7,7 @@ the pages, so the log is fenced and nothing past the recovery point is trusted a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from ottla.model.ids import Offset
 from ottla.settings.topic import TopicSettings
@@ -15,8 +15,7 @@ from ottla.storage.disk import Disk, File
 from ottla.storage.segments import Segments
 
 
-@dataclass(slots=True)
-class FlushJob:
+class FlushJob(msgspec.Struct):
     """Everything below `end_offset` is on disk once `run` has returned without an error."""
 
     disk: Disk
@@ -28,7 +27,7 @@ class FlushJob:
     paths: list[str]
     directory: str | None
     """Set where names in the directory are new."""
-    error: OSError | None = field(default=None)
+    error: OSError | None = msgspec.field(default=None)
 
     def run(self) -> None:
         """Sync; the error, if any, is kept for the end. Safe in any one thread."""

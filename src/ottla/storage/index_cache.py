@@ -7,8 +7,9 @@ are not kept here: they are still growing.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.time_index import TimeIndex
@@ -16,8 +17,7 @@ from ottla.storage.time_index import TimeIndex
 INDEX_MEMORY_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentIndexes:
+class SegmentIndexes(msgspec.Struct, frozen=True):
     """Both indexes every segment has."""
 
     offsets: OffsetIndex

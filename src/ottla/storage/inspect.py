@@ -7,7 +7,8 @@ active segment can then seem to end in the middle of a batch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from ottla.errors import RecordError
 from ottla.model.ids import Offset, Position
@@ -21,8 +22,7 @@ from ottla.storage.time_index import TimeIndex
 from ottla.storage.transaction_index import TransactionIndex
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRow:
+class BatchRow(msgspec.Struct, frozen=True):
     """One stretch of a data file: a batch, or bytes that are none."""
 
     position: Position
@@ -33,8 +33,7 @@ class BatchRow:
     """What is wrong, in words; None for a batch that is intact and in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """Something wrong with a file."""
 
     path: str
@@ -42,8 +41,7 @@ class Finding:
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedLog:
+class VerifiedLog(msgspec.Struct, frozen=True):
     """What looking at a whole log has found."""
 
     segments: int

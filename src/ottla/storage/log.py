@@ -13,8 +13,6 @@ One caller at a time. Does not know roles, replicas or clients; who may write is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from ottla.errors import OffsetOutOfRange, StorageFailed
@@ -46,8 +44,7 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     is_duplicate: bool = False
 
 
-@dataclass(slots=True)
-class LogParts:
+class LogParts(msgspec.Struct):
     """What opening a log has found; the log owns all of it from then on."""
 
     segments: Segments

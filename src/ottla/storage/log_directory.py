@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
@@ -51,8 +50,7 @@ CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 Sizes = dict[str, dict[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryLimits:
+class DirectoryLimits(msgspec.Struct, frozen=True):
     """Bounds shared by all logs of a directory."""
 
     open_files_max: int = OPEN_FILES_MAX

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 from ottla.errors import (
     ErrorCode,
@@ -49,8 +50,7 @@ class Origin(Enum):
     """The leader has checked it; or it comes from the log itself, at recovery."""
 
 
-@dataclass(frozen=True, slots=True)
-class RememberedBatch:
+class RememberedBatch(msgspec.Struct, frozen=True):
     """Enough of a batch to recognise it when it comes again."""
 
     base_sequence: int
@@ -60,8 +60,7 @@ class RememberedBatch:
     timestamp: int
 
 
-@dataclass(frozen=True, slots=True)
-class EndedTransaction:
+class EndedTransaction(msgspec.Struct, frozen=True):
     """A transaction whose marker has been written."""
 
     producer_id: ProducerId

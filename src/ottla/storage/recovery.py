@@ -13,8 +13,9 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from ottla.model.clock import Clock
 from ottla.model.ids import LeaderEpoch, Offset, Position
@@ -35,8 +36,7 @@ DAMAGED: Final = ".damaged"
 _BEGINNING: Final = Offset(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(msgspec.Struct, frozen=True):
     """What is known about a log before its directory is looked at."""
 
     place: SegmentPlace
@@ -50,19 +50,17 @@ class Opening:
     """Sizes of the index and snapshot files as the clean stop left them, where it said so."""
 
 
-@dataclass(slots=True)
-class RecoveryReport:
+class RecoveryReport(msgspec.Struct):
     """What opening had to do; all zero after a clean stop with nothing damaged."""
 
     batches_verified: int = 0
     bytes_cut: int = 0
     segments_dropped: int = 0
-    set_aside: list[str] = field(default_factory=list)
-    rebuilt: list[str] = field(default_factory=list)
+    set_aside: list[str] = msgspec.field(default_factory=list)
+    rebuilt: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedLog:
+class OpenedLog(msgspec.Struct, frozen=True):
     """A log, and what it took to open it."""
 
     log: Log

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ottla.storage.disk import Disk
 
 
-@dataclass(frozen=True, slots=True)
-class RemovalJob:
+class RemovalJob(msgspec.Struct, frozen=True):
     """Files and whole directories that no log knows any more."""
 
     disk: Disk

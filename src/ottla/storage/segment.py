@@ -10,9 +10,10 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
+
+import msgspec
 
 from ottla.model.ids import NO_TIMESTAMP, Offset, Position
 from ottla.records.batch import RecordBatch
@@ -29,8 +30,7 @@ from ottla.storage.transaction_index import AbortedTransaction, TransactionIndex
 POSITION_MAX: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentInfo:
+class SegmentInfo(msgspec.Struct, frozen=True):
     """A segment as retention and compaction see it."""
 
     base_offset: Offset
@@ -40,8 +40,7 @@ class SegmentInfo:
     """Of its batches; where none has one, the time it was last written to."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimestampedOffset:
+class TimestampedOffset(msgspec.Struct, frozen=True):
     """A record found by its time."""
 
     timestamp: int

@@ -5,7 +5,7 @@ What every segment of a log shares. Knows file names and formats, not what segme
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ottla.model.ids import NO_TIMESTAMP, Offset
 from ottla.storage import file_names, time_index
@@ -18,8 +18,7 @@ from ottla.storage.time_index import TimeIndex
 from ottla.storage.transaction_index import TransactionIndex
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentPlace:
+class SegmentPlace(msgspec.Struct, frozen=True):
     """One log's directory, and who opens files in it."""
 
     directory: str

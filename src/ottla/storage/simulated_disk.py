@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ottla.storage.disk import Bytes, Entry
 
@@ -17,13 +18,12 @@ Choose = Callable[[int], int]
 """Gives a number in [0, n), by the test's own seed."""
 
 
-@dataclass(slots=True, eq=False)
-class _Content:
+class _Content(msgspec.Struct, eq=False):
     """A file's bytes, whatever its name is."""
 
-    data: bytearray = field(default_factory=bytearray)
+    data: bytearray = msgspec.field(default_factory=bytearray)
     durable: bytes = b""
-    writes: list[tuple[int, bytes | None]] = field(default_factory=list)
+    writes: list[tuple[int, bytes | None]] = msgspec.field(default_factory=list)
     """Since the last sync: (position, bytes), or (size, None) for a truncation."""
 
 

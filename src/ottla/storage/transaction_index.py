@@ -10,8 +10,9 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.model.ids import Offset, ProducerId
 from ottla.records.batch import RecordBatch
@@ -22,8 +23,7 @@ ENTRY_BYTES: Final = _ENTRY.size
 VERSION: Final = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AbortedTransaction:
+class AbortedTransaction(msgspec.Struct, frozen=True):
     """Records of this producer in [first_offset, last_offset] are not to be delivered."""
 
     producer_id: ProducerId

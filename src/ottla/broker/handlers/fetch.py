@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.broker.fetch_sessions import Fetch, FetchSessions, FetchTarget, follower_of
 from ottla.broker.partition import Partition
@@ -35,8 +36,7 @@ WAIT_MS_MAX: Final = 600_000
 """No client is kept waiting longer, whatever it asks for."""
 
 
-@dataclass(slots=True)
-class _Round:
+class _Round(msgspec.Struct):
     """One pass over the partitions of a request."""
 
     data: list[tuple[FetchTarget, PartitionData]]

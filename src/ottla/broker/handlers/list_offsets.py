@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
@@ -28,8 +29,7 @@ READ_COMMITTED: Final = 1
 _NOT_FOUND: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     timestamp: int
     offset: int
     leader_epoch: int

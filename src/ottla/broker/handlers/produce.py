@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final
+
+import msgspec
 
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
@@ -57,8 +58,7 @@ Uncommitted = tuple[Partition, Offset, PartitionProduceResponse]
 _producer_of = Struct(">qh").unpack_from
 
 
-@dataclass(slots=True)
-class _Appending:
+class _Appending(msgspec.Struct):
     """What holds for all partitions of one request."""
 
     acks: int

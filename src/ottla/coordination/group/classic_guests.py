@@ -7,7 +7,8 @@ and takes it by joining.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ottla.coordination.group import timer_keys
 from ottla.coordination.group.classic_answers import join_refused, sync_refused

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+
+import msgspec
 
 from ottla.coordination.group.outcome import Parked
 
@@ -12,8 +13,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 the member says in it."""
 
 
-@dataclass(slots=True)
-class ClassicMember:
+class ClassicMember(msgspec.Struct):
     """One member. The group changes it; it knows nothing of the others."""
 
     member_id: str

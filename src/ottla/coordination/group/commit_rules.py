@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ottla.errors import ErrorCode
 
@@ -21,8 +22,7 @@ def always(code: ErrorCode) -> Refusal:
     return lambda _topic, _partition: code
 
 
-@dataclass(frozen=True, slots=True)
-class Committer:
+class Committer(msgspec.Struct, frozen=True):
     """The sender of an offset commit, as the request names it."""
 
     member_id: str

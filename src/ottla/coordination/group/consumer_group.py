@@ -13,8 +13,9 @@ Does not know requests, timers or records.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.coordination.group.assignors.spec import PartitionKey, Partitions
 from ottla.coordination.group.commit_rules import Committer, Refusal, no_refusal
@@ -26,8 +27,7 @@ _COMMIT_VERSION_MIN: Final = 9
 """The first version of OffsetCommit in which a member's epoch can be told to be stale."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedPattern:
+class ResolvedPattern(msgspec.Struct, frozen=True):
     """The topics a pattern matched, and when that was found out."""
 
     topics: frozenset[str]

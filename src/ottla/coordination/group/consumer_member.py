@@ -6,9 +6,10 @@ A member never changes: what happens to it makes another one. Does not know the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
+
+import msgspec
 
 from ottla.coordination.group.assignors.spec import PartitionKey
 from ottla.coordination.group.classic_member import Protocols
@@ -33,16 +34,14 @@ class MemberState(IntEnum):
     UNKNOWN = 127
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicSide:
+class ClassicSide(msgspec.Struct, frozen=True):
     """What is known of a member that speaks the classic protocol in a consumer group."""
 
     session_timeout_ms: int
     protocols: Protocols
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerMember:
+class ConsumerMember(msgspec.Struct, frozen=True):
     """One member."""
 
     member_id: str
@@ -60,9 +59,9 @@ class ConsumerMember:
     epoch: int = JOINING
     previous_epoch: int = JOINING
     state: MemberState = MemberState.STABLE
-    assigned: Mapping[PartitionKey, int] = field(default_factory=dict)
+    assigned: Mapping[PartitionKey, int] = msgspec.field(default_factory=dict)
     """What the member may read, each with the epoch in which it was assigned."""
-    revoking: Mapping[PartitionKey, int] = field(default_factory=dict)
+    revoking: Mapping[PartitionKey, int] = msgspec.field(default_factory=dict)
     """What the member was asked to give up."""
 
     @property

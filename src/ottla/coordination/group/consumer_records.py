@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ottla.coordination.group.assignors.spec import PartitionKey, Partitions, partitions_by_topic
 from ottla.coordination.group.consumer_group import ConsumerGroup, ResolvedPattern

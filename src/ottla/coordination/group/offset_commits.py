@@ -6,8 +6,9 @@ Does not know how members come and go; asks the group whether a commit is allowe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.coordination.group.commit_rules import Committer, Refusal, always, no_refusal
 from ottla.coordination.group.groups import Group, Groups
@@ -256,8 +257,7 @@ class OffsetCommits:
         return now_ms - since_ms >= self._settings.offsets_retention_minutes * MS_PER_MINUTE
 
 
-@dataclass(frozen=True, slots=True)
-class _TopicWriter:
+class _TopicWriter(msgspec.Struct, frozen=True):
     """Writes the commits of one topic of a request."""
 
     group_id: str

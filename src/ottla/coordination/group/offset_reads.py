@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.coordination.group.groups import Groups
 from ottla.coordination.group.offsets import CommittedOffset, Offsets
@@ -27,8 +28,7 @@ _BY_TOPIC_ID_FROM: Final = 10
 _NO_OFFSET: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class FetchStyle:
+class FetchStyle(msgspec.Struct, frozen=True):
     """How a client wants to be answered."""
 
     version: int

@@ -7,8 +7,9 @@ one of them became visible only when its transaction ended. Does not know groups
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.model.ids import NO_PRODUCER_ID
 from ottla.protocol.messages.group_records import OffsetCommitValue
@@ -19,8 +20,7 @@ OffsetKey = tuple[str, str, int]
 _NO_EXPIRY: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class CommittedOffset(msgspec.Struct, frozen=True):
     """How far a group has read one partition, as its record says."""
 
     offset: int

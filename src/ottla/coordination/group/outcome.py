@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ottla.coordination.decision import (
     NOTHING,
@@ -48,8 +48,7 @@ class Outcome:
         return Decision(tuple(self.records), tuple(self.replies), tuple(self.timers))
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One request that is being decided: who sent it, under which ticket it waits, the outcome."""
 
     caller: Caller
@@ -64,8 +63,7 @@ class Call:
         self.outcome.answer(self.ticket, response)
 
 
-@dataclass(frozen=True, slots=True)
-class Parked:
+class Parked(msgspec.Struct, frozen=True):
     """A request that waits for others, with the version its answer must have."""
 
     ticket: Ticket

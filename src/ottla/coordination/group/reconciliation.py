@@ -7,15 +7,16 @@ member counts as having a partition until it says that it has given it up.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ottla.coordination.group.assignors.spec import PartitionKey, Partitions
 from ottla.coordination.group.consumer_member import ConsumerMember, MemberState
 from ottla.errors import ErrorCode, RequestFailed
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """What a member should have in the end, and from which epoch on."""
 
     epoch: int

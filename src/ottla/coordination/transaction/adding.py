@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.coordination.transaction.holding import check_holder, check_transactional_id
 from ottla.coordination.transaction.state import State
@@ -20,8 +21,7 @@ _ADDING_IS_IMPLIED_FROM: Final = 5
 """From this version of AddPartitionsToTxn on, it is the second version of the protocol."""
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(msgspec.Struct, frozen=True):
     """Partitions that a producer writes to in its transaction.
 
     `version` is that of AddPartitionsToTxn. An addition that a Produce (12 or later) or a

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ottla.coordination.decision import NewRecord, Reply, TimerChange
 from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class WriteMarkers:
+class WriteMarkers(msgspec.Struct, frozen=True):
     """End a transaction in these partitions, and report with this very value that it is done."""
 
     transactional_id: str
@@ -24,8 +24,7 @@ class WriteMarkers:
     """Tells the markers of one ending from those of the next with the same producer and epoch."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionDecision:
+class TransactionDecision(msgspec.Struct, frozen=True):
     """Everything that follows from one event.
 
     The replies wait until all records of the shard up to here are committed, also those of earlier

@@ -7,15 +7,15 @@ partition takes for what it is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from ottla.coordination.transaction.decision import WriteMarkers
 from ottla.coordination.transaction.transaction import Transaction
 from ottla.model.ids import TopicPartition
 
 
-@dataclass(slots=True)
-class _Ending:
+class _Ending(msgspec.Struct):
     markers: WriteMarkers
     missing: set[TopicPartition]
 

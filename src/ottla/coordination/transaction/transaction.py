@@ -19,8 +19,10 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from ottla.coordination.transaction.state import VALID_PREVIOUS, State
 from ottla.model.ids import NO_PRODUCER_ID, NO_TIMESTAMP, ProducerEpoch, ProducerId, TopicPartition
@@ -34,8 +36,7 @@ SECOND_VERSION: Final = 2
 """The version of the protocol that bumps the epoch with every transaction (KIP-890)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Producer:
+class Producer(msgspec.Struct, frozen=True):
     """A producer id with an epoch."""
 
     producer_id: ProducerId
@@ -57,8 +58,7 @@ def first_of(producer_id: ProducerId) -> Producer:
     return Producer(producer_id, ProducerEpoch(0))
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(msgspec.Struct, frozen=True):
     """The state of one transactional id."""
 
     transactional_id: str

@@ -1,8 +1,7 @@
 """Adding partitions and offsets to a transaction, and verifying that they were added."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from ottla.coordination.decision import Ticket
 from ottla.coordination.transaction.adding import Addition

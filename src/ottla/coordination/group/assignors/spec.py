@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 PartitionKey = tuple[bytes, int]
 """A topic's id and a partition's index."""
 Partitions = frozenset[PartitionKey]
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSpec:
+class MemberSpec(msgspec.Struct, frozen=True):
     """What an assignor knows of a member."""
 
     topic_ids: frozenset[bytes]
@@ -21,8 +21,7 @@ class MemberSpec:
     instance_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSpec:
+class GroupSpec(msgspec.Struct, frozen=True):
     """The members by id, and how many partitions each topic has."""
 
     members: Mapping[str, MemberSpec]
