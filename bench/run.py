@@ -25,6 +25,7 @@ from pathlib import Path
 import msgspec
 import report
 from brokers import ApacheKafka, Broker, GivenBroker, NotPossible, OttlaBroker
+from recycled_memory import RecycledMemory, recycled_memory
 from scenarios import MEGABYTE, Effort, Scenario, scenarios, warm_up
 
 import groups
@@ -46,8 +47,8 @@ def main(arguments: list[str]) -> int:
         lines = options.report.read_bytes().splitlines()
         results = [msgspec.json.decode(line, type=report.Result) for line in lines]
     else:
-        with _brokers(options) as brokers:
-            results = list(_measure(chosen, brokers, options))
+        with _brokers(options) as brokers, recycled_memory(options.data) as memory:
+            results = list(_measure(chosen, brokers, memory, options))
     rows = list(report.rows(chosen, results, _our_name(options)))
     print(report.table(rows, _our_name(options)))
     print(report.verdict(rows))
@@ -118,7 +119,10 @@ def _brokers(options: argparse.Namespace) -> Iterator[list[Broker]]:
 
 
 def _measure(
-    chosen: list[Scenario], brokers: list[Broker], options: argparse.Namespace
+    chosen: list[Scenario],
+    brokers: list[Broker],
+    memory: RecycledMemory,
+    options: argparse.Namespace,
 ) -> Iterator[report.Result]:
     """Run the scenarios, the brokers taking turns, and write each result down as it comes."""
     effort = _effort(options)
@@ -135,6 +139,7 @@ def _measure(
         once = options.quick or scenario.group in ("growth", "memory", "partitions")
         for _ in range(1 if once else options.repeat):
             for broker in brokers:
+                memory.fill()
                 result = _run(scenario, broker, effort)
                 with open(file, "ab") as out:
                     out.write(msgspec.json.encode(result) + b"\n")
