@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
-from scenarios import AtMost, Scenario, Times
+from scenarios import AtLeast, AtMost, Scenario, Times
 
 OTHER_SHARE_MAX = 0.125
 SKIPPED = "skipped"
@@ -88,9 +88,10 @@ def _is_disturbed(results: list[Result]) -> bool:
     return any(result.figures.get("other_share", 0.0) > OTHER_SHARE_MAX for result in results)
 
 
-def _bar_row(name: str, bar: Times | AtMost, sides: Sides, note: str) -> Row:
-    if isinstance(bar, AtMost):
-        measured, text = sides.ours.get(bar.figure), f"≤ {bar.limit:g}"
+def _bar_row(name: str, bar: Times | AtMost | AtLeast, sides: Sides, note: str) -> Row:
+    if isinstance(bar, AtMost | AtLeast):
+        sign = "≤" if isinstance(bar, AtMost) else "≥"
+        measured, text = sides.ours.get(bar.figure), f"{sign} {bar.limit:g}"
     else:
         measured = sides.ratio(bar.figure)
         text = f"≤ {bar.at_most:g} ×" if bar.at_least is None else f"≥ {bar.at_least:g} ×"

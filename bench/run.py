@@ -3,6 +3,7 @@
     python bench/run.py --against kafka                   everything; about 25 minutes
     python bench/run.py --against kafka --quick           a rough look in a few minutes
     python bench/run.py --only produce,latency            some groups, Ottla alone
+    python bench/run.py --only clients                    Python's clients beside each other
     python bench/run.py --bootstrap HOST:PORT --pid PID   any broker that is already running
     python bench/run.py --report bench/results/X.jsonl    the table of an earlier run
 
@@ -28,6 +29,7 @@ from brokers import ApacheKafka, Broker, GivenBroker, NotPossible, OttlaBroker
 from recycled_memory import RecycledMemory, recycled_memory
 from scenarios import MEGABYTE, Effort, Scenario, scenarios, warm_up
 
+import clients
 import groups
 import transactions
 
@@ -38,7 +40,12 @@ QUICK = Effort(seconds=1.0, scale=0.1, memory_records=1_000_000, growth_bytes=50
 def main(arguments: list[str]) -> int:
     """Run what was asked for; return 1 when a bar was missed or a scenario of ours failed."""
     options = _parse(arguments)
-    known = (*scenarios(), *groups.scenarios(), *transactions.scenarios())
+    known = (
+        *scenarios(),
+        *clients.scenarios(),
+        *groups.scenarios(),
+        *transactions.scenarios(),
+    )
     chosen = [one for one in known if _is_chosen(one, options.only)]
     if options.list:
         print("\n".join(f"{one.group:<16}{one.name}" for one in chosen))
@@ -50,6 +57,8 @@ def main(arguments: list[str]) -> int:
         with _brokers(options) as brokers, recycled_memory(options.data) as memory:
             results = list(_measure(chosen, brokers, memory, options))
     rows = list(report.rows(chosen, results, _our_name(options)))
+    if beside := clients.tables(results):
+        print(beside, end="\n\n")
     print(report.table(rows, _our_name(options)))
     print(report.verdict(rows))
     return 1 if any(row.is_bad() for row in rows) else 0
@@ -131,7 +140,7 @@ def _measure(
     print(f"results go to {file}", flush=True)
     is_warm = False
     for scenario in chosen:
-        if scenario.group != "startup" and not is_warm:
+        if scenario.group not in ("startup", clients.GROUP) and not is_warm:
             for broker in brokers:
                 print(f"warming up {broker.name}", flush=True)
                 warm_up(broker)
@@ -157,7 +166,7 @@ def _run(scenario: Scenario, broker: Broker, effort: Effort) -> report.Result:
         figures, error = {}, f"failed: {type(problem).__name__}: {problem}"
     else:
         error = ""
-    headline = next((bar.figure for bar in scenario.bars), scenario.shown[0])
+    headline = next((bar.figure for bar in scenario.bars), next(iter(scenario.shown), ""))
     told = error or f"{headline} {figures.get(headline, 0):,.2f}"
     print(f"  {scenario.name} · {broker.name}: {told}", flush=True)
     return report.Result(scenario.name, broker.name, figures, error, now)

@@ -1,7 +1,7 @@
 """What is measured: each scenario puts one load on one running broker and returns figures.
 
 A scenario carries the bars it is judged by. `Times` bars compare Ottla with the other broker in the
-same run; `AtMost` bars hold for Ottla alone.
+same run; `AtMost` and `AtLeast` bars hold for Ottla alone.
 """
 
 from __future__ import annotations
@@ -62,13 +62,24 @@ class AtMost:
 
 
 @dataclass(frozen=True, slots=True)
+class AtLeast:
+    """The figure itself is at least this."""
+
+    figure: str
+    limit: float
+
+    def is_met(self, value: float) -> bool:
+        return value >= self.limit
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """One measurement, the bars it must meet and what else of it is worth showing."""
 
     group: str
     name: str
     run: Callable[[Broker, Effort], meter.Figures]
-    bars: tuple[Times | AtMost, ...]
+    bars: tuple[Times | AtMost | AtLeast, ...]
     shown: tuple[str, ...] = ()
 
 
