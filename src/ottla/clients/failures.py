@@ -18,7 +18,14 @@ from enum import Enum
 from typing import Final
 
 from ottla.clients.address import Address
-from ottla.errors import ConfigError, ErrorCode, OttlaError, ProtocolError, RequestFailed
+from ottla.errors import (
+    ConfigError,
+    ErrorCode,
+    OffsetOutOfRange,
+    OttlaError,
+    ProtocolError,
+    RequestFailed,
+)
 from ottla.model.ids import Offset, TopicPartition
 from ottla.net.client_connection import ConnectionFailed, NotABroker
 
@@ -204,6 +211,15 @@ class LogTruncated(OttlaError):
         """By partition: the position, and the offset from which the histories differ."""
         texts = [f"{where} at {had} ends at {end}" for where, (had, end) in diverged.items()]
         super().__init__(f"the log was truncated: {', '.join(texts)}")
+
+
+class RecordsGone(OffsetOutOfRange):
+    """Records that were to be read are not in the log: deleted by now, or lost with a leader."""
+
+    def __init__(self, partition: TopicPartition, offset: int, start: int, end: int) -> None:
+        super().__init__(offset, start, end)
+        self.partition = partition
+        self.args = (f"{partition}: {self}",)
 
 
 class Fault(Enum):

@@ -7,13 +7,19 @@ about transactions: batches of aborted ones are the caller's to leave out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ottla.errors import InvalidRecord
 from ottla.records import speed
-from ottla.records.arrow_schema import header_type, record_schema, require_pyarrow
+from ottla.records.arrow_schema import (
+    TIMESTAMP_TYPE,
+    header_type,
+    record_schema,
+    require_pyarrow,
+    schema_of,
+)
 from ottla.records.batch import RecordBatch
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX
 from ottla.records.lz4_header import Data
@@ -47,6 +53,7 @@ class _Span:
     payload: Data
     first: int
     end: int
+    is_append_time: bool = False
 
 
 def decode_batches(
@@ -58,10 +65,28 @@ def decode_batches(
 ) -> pyarrow.Table:
     """The records of these batches as a table of record_schema(); InvalidRecord on bad bytes."""
     arrow = require_pyarrow()
-    chunks = [
-        _decode_chunk(chunk, partition, window) for chunk in _chunks(batches, window, limit_bytes)
-    ]
-    return arrow.Table.from_batches(chunks, schema=record_schema())
+    schema = record_schema()
+    chunks = decode_chunks(batches, partition, window, schema.names, limit_bytes=limit_bytes)
+    return arrow.Table.from_batches(chunks, schema=schema)
+
+
+def decode_chunks(
+    batches: Iterable[RecordBatch],
+    partition: int,
+    window: Window,
+    columns: Sequence[str],
+    *,
+    limit_bytes: int = DECOMPRESSED_BYTES_MAX,
+) -> Iterator[pyarrow.RecordBatch]:
+    """The same a chunk at a time, with these columns only: what is not asked for costs little.
+
+    Memory is taken for one chunk at a time: about CHUNK_BYTES and a batch twice.
+    """
+    schema = schema_of(columns)
+    for chunk in _chunks(batches, window, limit_bytes):
+        decoded = _decode_chunk(chunk, partition, window, schema)
+        if decoded.num_rows:
+            yield decoded
 
 
 def _chunks(
@@ -89,7 +114,7 @@ def _overlaps(batch: RecordBatch, window: Window) -> bool:
 
 
 def _decode_chunk(
-    chunk: list[tuple[Data, RecordShape]], partition: int, window: Window
+    chunk: list[tuple[Data, RecordShape]], partition: int, window: Window, schema: pyarrow.Schema
 ) -> pyarrow.RecordBatch:
     arrow = require_pyarrow()
     room = 0
@@ -106,19 +131,32 @@ def _decode_chunk(
     for payload, shape in chunk:
         first = places.count
         index.add(payload, shape)
-        spans.append(_Span(payload, first, places.count))
+        spans.append(_Span(payload, first, places.count, shape.append_time is not None))
     count = places.count
-    columns = [
-        arrow.Array.from_buffers(arrow.int64(), count, [None, numbers]),
-        arrow.Array.from_buffers(
+    make: dict[str, Callable[[], pyarrow.Array]] = {
+        "offset": lambda: arrow.Array.from_buffers(arrow.int64(), count, [None, numbers]),
+        "timestamp": lambda: arrow.Array.from_buffers(
             arrow.timestamp("ms", tz="UTC"), count, [None, numbers.slice(8 * room)]
         ),
-        _binary(places, ends, _KEYS, spans),
-        _binary(places, ends, _VALUES, spans),
-        _headers(places, ends, spans),
-        arrow.repeat(arrow.scalar(partition, arrow.int32()), count),
+        "key": lambda: _binary(places, ends, _KEYS, spans),
+        "value": lambda: _binary(places, ends, _VALUES, spans),
+        "headers": lambda: _headers(places, ends, spans),
+        "partition": lambda: arrow.repeat(arrow.scalar(partition, arrow.int32()), count),
+        TIMESTAMP_TYPE: lambda: _timestamp_types(spans, count),
+    }
+    return arrow.RecordBatch.from_arrays([make[name]() for name in schema.names], schema=schema)
+
+
+def _timestamp_types(spans: list[_Span], count: int) -> pyarrow.Int32Array:
+    arrow = require_pyarrow()
+    kinds = {span.is_append_time for span in spans}
+    if len(kinds) == 1:
+        return arrow.repeat(arrow.scalar(int(kinds.pop()), arrow.int32()), count)
+    parts = [
+        arrow.repeat(arrow.scalar(int(span.is_append_time), arrow.int32()), span.end - span.first)
+        for span in spans
     ]
-    return arrow.RecordBatch.from_arrays(columns, schema=record_schema())
+    return arrow.concat_arrays(parts)
 
 
 def _places(columns: int, room: int) -> tuple[Places, pyarrow.Buffer]:

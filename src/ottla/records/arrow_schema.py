@@ -5,11 +5,17 @@ Nothing here or beside it needs pyarrow before a function is called that does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.errors import InvalidRecord
 
 if TYPE_CHECKING:
     import pyarrow
+
+TIMESTAMP_TYPE: Final = "timestamp_type"
+"""A column that is there only when asked for: 0 by the producer's clock, 1 by the broker's."""
 
 
 def require_pyarrow() -> Any:
@@ -46,3 +52,14 @@ def record_schema() -> pyarrow.Schema:
             arrow.field("partition", arrow.int32(), nullable=False),
         ]
     )
+
+
+def schema_of(columns: Sequence[str]) -> pyarrow.Schema:
+    """These columns of a table of records, in this order."""
+    arrow = require_pyarrow()
+    known = {field.name: field for field in record_schema()}
+    known[TIMESTAMP_TYPE] = arrow.field(TIMESTAMP_TYPE, arrow.int32(), nullable=False)
+    unknown = [name for name in columns if name not in known]
+    if unknown:
+        raise InvalidRecord(f"records have no column {unknown[0]!r}; they have {', '.join(known)}")
+    return arrow.schema([known[name] for name in columns])

@@ -1,0 +1,7 @@
+"""Whole Arrow tables to and from topics, without a Python object for each record.
+
+columns.py           the columns of a table that was read
+read_plan.py         what a reader is told: columns, settings, how much at once
+range_fetcher.py     [start, end) of one partition as it comes from its leader, one answer ahead
+partition_reader.py  the same as Arrow record batches for a plain thread: what a Spark task uses
+"""

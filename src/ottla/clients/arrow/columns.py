@@ -1,0 +1,83 @@
+"""The columns of a table that was read from topics, and how wire batches become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ottla.clients.failures import WrongUse
+from ottla.errors import CorruptBatch
+from ottla.model.ids import TopicPartition
+from ottla.records.arrow_decode import Window, decode_chunks
+from ottla.records.arrow_schema import require_pyarrow, schema_of
+from ottla.records.batch import RecordBatch
+
+if TYPE_CHECKING:
+    import pyarrow
+
+TOPIC: Final = "topic"
+COLUMNS: Final = (
+    TOPIC,
+    "partition",
+    "offset",
+    "timestamp",
+    "timestamp_type",
+    "key",
+    "value",
+    "headers",
+)
+"""All there are, in the order a table has them."""
+
+
+def checked_columns(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns, if there are such."""
+    require_pyarrow()
+    wanted = (columns,) if isinstance(columns, str) else tuple(columns)
+    for name in wanted:
+        if name not in COLUMNS:
+            raise WrongUse(f"there is no column {name!r}; there are {', '.join(COLUMNS)}")
+    if not wanted or len(set(wanted)) < len(wanted):
+        raise WrongUse("columns are one or more different names")
+    return wanted
+
+
+def read_schema(columns: Sequence[str] = COLUMNS) -> pyarrow.Schema:
+    """What a table with these columns looks like."""
+    arrow = require_pyarrow()
+    fields = {field.name: field for field in schema_of([c for c in columns if c != TOPIC])}
+    topic_type = arrow.dictionary(arrow.int32(), arrow.string())
+    fields[TOPIC] = arrow.field(TOPIC, topic_type, nullable=False)
+    return arrow.schema([fields[name] for name in columns])
+
+
+def decode_columns(
+    batches: Iterable[RecordBatch],
+    where: TopicPartition,
+    window: Window,
+    columns: Sequence[str],
+) -> Iterator[pyarrow.RecordBatch]:
+    """The records of a partition's wire batches within the window, in bounded pieces."""
+    inner = [name for name in columns if name != TOPIC]
+    if not inner:  # a column is needed to know how many rows there are
+        inner = ["partition"]
+    chunks = decode_chunks(batches, where.partition, window, inner)
+    if TOPIC not in columns:
+        yield from chunks
+        return
+    arrow = require_pyarrow()
+    schema = read_schema(columns)
+    for chunk in chunks:
+        indexes = arrow.repeat(arrow.scalar(0, arrow.int32()), chunk.num_rows)
+        topic = arrow.DictionaryArray.from_arrays(indexes, arrow.array([where.topic]))
+        arrays = [topic if name == TOPIC else chunk.column(name) for name in columns]
+        yield arrow.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def intact(
+    batches: Iterable[RecordBatch], where: TopicPartition, *, checks_crc: bool
+) -> Iterator[RecordBatch]:
+    """The batches as they come; CorruptBatch at the first whose checksum does not agree."""
+    for batch in batches:
+        if checks_crc and not batch.is_intact():
+            raise CorruptBatch(f"{where}: the batch at offset {batch.base_offset} arrived damaged")
+        yield batch
