@@ -20,15 +20,25 @@ if TYPE_CHECKING:
     from ottla.testing.broker import Broker
     from ottla.testing.child import BrokerFailedToStart, ChildBroker
     from ottla.testing.clock import MovableClock
+    from ottla.testing.cluster import Cluster
     from ottla.testing.faults import Faults
     from ottla.testing.zookeeper import ZooKeeper
 
-__all__ = ["Broker", "BrokerFailedToStart", "ChildBroker", "Faults", "MovableClock", "ZooKeeper"]
+__all__ = [
+    "Broker",
+    "BrokerFailedToStart",
+    "ChildBroker",
+    "Cluster",
+    "Faults",
+    "MovableClock",
+    "ZooKeeper",
+]
 
 _HOMES: Final = {
     "Broker": "broker",
     "BrokerFailedToStart": "child",
     "ChildBroker": "child",
+    "Cluster": "cluster",
     "Faults": "faults",
     "MovableClock": "clock",
     "ZooKeeper": "zookeeper",

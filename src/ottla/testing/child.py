@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -32,11 +32,13 @@ class ChildBroker:
         data: Path | str | None = None,
         port: int = 0,
         settings: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
     ) -> None:
         self._own_directory = None if data else tempfile.TemporaryDirectory(prefix="ottla-test-")
         self.data = Path(data or self._own_directory.name)  # type: ignore[union-attr]
         self._port = port
         self._settings = dict(settings or {})
+        self._arguments = tuple(arguments)
         self._process: subprocess.Popen[str] | None = None
         self.bootstrap_servers = ""
 
@@ -66,16 +68,35 @@ class ChildBroker:
         """Where everything the broker says on standard error goes."""
         return self.data.parent / f"{self.data.name}.stderr.log"
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Starts the process and returns when clients can connect."""
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """Starts the process, without waiting for it."""
         command = [sys.executable, "-m", "ottla", "serve"]
         command += ["--listen", f"127.0.0.1:{self._port}", "--data", str(self.data)]
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
+        command += self._arguments
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True
+                command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,  # Ctrl-C is for whoever started it, who stops it in order
             )
+
+    def wait_ready(self) -> None:
+        """Returns when clients can connect."""
+        assert self._process is not None, "not launched"
         line = self._first_line(self._process)
         if _READY not in line:
             self.kill()
@@ -85,6 +106,12 @@ class ChildBroker:
         self.bootstrap_servers = line.split(_READY, 1)[1].split(",")[0].strip()
         self._port = int(self.bootstrap_servers.rsplit(":", 1)[1])
 
+    def terminate(self) -> None:
+        """Asks the broker to stop, without waiting until it has."""
+        if self.is_running:
+            os.kill(self.pid, signal.SIGTERM)
+            os.kill(self.pid, signal.SIGCONT)  # a paused one would never notice
+
     def stop(self) -> int:
         """Asks the broker to stop and returns its exit code."""
         return self._end(signal.SIGTERM)
@@ -92,6 +119,15 @@ class ChildBroker:
     def kill(self) -> int:
         """Ends the process as a crash would."""
         return self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Lets the process do nothing, its connections open."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Lets a paused process go on."""
+        if self.is_running:
+            os.kill(self.pid, signal.SIGCONT)
 
     def restart(self) -> None:
         """Starts again on the same data and port; stops first where it still runs."""
@@ -104,6 +140,7 @@ class ChildBroker:
             return 0
         if process.poll() is None:
             os.kill(process.pid, how)
+            os.kill(process.pid, signal.SIGCONT)  # a paused one would never notice
         try:
             process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:

@@ -111,6 +111,7 @@ class ZooKeeperServer:
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 cwd=self._data,
+                start_new_session=True,  # Ctrl-C is for whoever started it, who stops it last
             )
 
     def wait_ready(self, seconds: float = START_SECONDS_MAX) -> None:
