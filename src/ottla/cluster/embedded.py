@@ -58,6 +58,10 @@ class EmbeddedStore:
     async def get(self, path: str) -> Node | None:
         return await self._call(self._tree.get, path)
 
+    async def get_many(self, paths: Sequence[str]) -> dict[str, Node]:
+        found = await self._call(lambda: [(path, self._tree.get(path)) for path in paths])
+        return {path: node for path, node in found if node is not None}
+
     async def children(self, path: str) -> list[str]:
         return await self._call(self._tree.children, path)
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ottla.cluster import layout
 from ottla.cluster.layout import NO_LEADER, RECOVERED
@@ -226,18 +227,19 @@ def metric_name(topic: str) -> str:
 
 def image_from(nodes: Mapping[str, Node]) -> ClusterImage:
     """The picture that the nodes of a whole tree show."""
-    draft = Draft(_without_topics(nodes))
+    draft = Draft(image_without_topics(nodes))
     for name in _children(nodes, layout.TOPICS):
-        draft.put_topic(_topic(nodes, name))
+        draft.put_topic(topic_from(nodes, name))
     for broker in _children(nodes, layout.BROKER_CONFIGS):
         path = layout.broker_config_path(broker)
-        draft.put_broker_config(broker, _config(nodes, path))
+        draft.put_broker_config(broker, config_from(nodes, path))
     for path in _below(nodes, layout.ENTITY_CONFIGS):
-        draft.put_entity_config(layout.entity_of(path), _config(nodes, path))
+        draft.put_entity_config(layout.entity_of(path), config_from(nodes, path))
     return draft.image()
 
 
-def _without_topics(nodes: Mapping[str, Node]) -> ClusterImage:
+def image_without_topics(nodes: Mapping[str, Node]) -> ClusterImage:
+    """The brokers and the controller that the nodes show."""
     cluster_id, controller, epoch = "", NO_LEADER, 0
     if (node := nodes.get(layout.CLUSTER_ID)) is not None:
         cluster_id = layout.decode(layout.ClusterIdNode, node.data, layout.CLUSTER_ID).id
@@ -272,7 +274,8 @@ def _broker(nodes: Mapping[str, Node], name: str) -> BrokerImage:
     return BrokerImage(BrokerId(int(name)), found.endpoints, found.rack, nodes[path].czxid)
 
 
-def _config(nodes: Mapping[str, Node], path: str) -> ConfigImage:
+def config_from(nodes: Mapping[str, Node], path: str) -> ConfigImage:
+    """The settings that lie at a path."""
     node = nodes.get(path)
     if node is None:
         return ConfigImage()
@@ -281,10 +284,11 @@ def _config(nodes: Mapping[str, Node], path: str) -> ConfigImage:
     return ConfigImage(layout.decode(layout.ConfigNode, node.data, path).config, node.version)
 
 
-def _topic(nodes: Mapping[str, Node], name: str) -> TopicImage:
+def topic_from(nodes: Mapping[str, Node], name: str) -> TopicImage:
+    """The topic that its nodes show."""
     path = layout.topic_path(name)
     found = layout.decode(layout.TopicNode, nodes[path].data, path)
-    config = _config(nodes, layout.topic_config_path(name))
+    config = config_from(nodes, layout.topic_config_path(name))
     partitions = tuple(_partition(nodes, name, index, found) for index in sorted(found.partitions))
     topic_id = layout.topic_id_from(found.topic_id, path)
     is_being_deleted = layout.topic_deletion_path(name) in nodes
@@ -306,18 +310,28 @@ def _partition(
     path = layout.partition_state_path(topic, index)
     node = nodes.get(path)
     replicas = tuple(map(BrokerId, found.partitions[index]))
-    if node is None:
-        return PartitionImage(index, NO_BROKER, LeaderEpoch(0), (), replicas, NO_NODE_VERSION)
+    assigned = PartitionImage(
+        index,
+        NO_BROKER,
+        LeaderEpoch(0),
+        (),
+        replicas,
+        NO_NODE_VERSION,
+        adding_replicas=tuple(map(BrokerId, found.adding_replicas.get(index, ()))),
+        removing_replicas=tuple(map(BrokerId, found.removing_replicas.get(index, ()))),
+    )
+    return assigned if node is None else partition_from(node, path, assigned)
+
+
+def partition_from(node: Node, path: str, assigned: PartitionImage) -> PartitionImage:
+    """A partition, assigned as it is, in the state that a node shows."""
     state = layout.decode(layout.PartitionStateNode, node.data, path)
     recovery = state.leader_recovery_state
-    return PartitionImage(
-        index=index,
+    return replace(
+        assigned,
         leader=BrokerId(state.leader),
         leader_epoch=LeaderEpoch(state.leader_epoch),
         isr=tuple(map(BrokerId, state.isr)),
-        replicas=replicas,
         partition_epoch=node.version,
         recovery_state=recovery if isinstance(recovery, int) else RECOVERED,
-        adding_replicas=tuple(map(BrokerId, found.adding_replicas.get(index, ()))),
-        removing_replicas=tuple(map(BrokerId, found.removing_replicas.get(index, ()))),
     )

@@ -10,11 +10,14 @@ Invariants:
 2. A multi whose answer was lost is looked for before it is sent again.
 3. A change too large for one multi is cut only where the draft allows it, and its parts are
    committed in order.
+4. Where others write as well, the picture follows what the store tells. News are read in the same
+   turn as changes are made: a picture never goes back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
@@ -23,25 +26,33 @@ from msgspec.structs import replace
 from ottla.cluster import layout, registration
 from ottla.cluster.certainty import multi_for_certain
 from ottla.cluster.image import BrokerImage, ClusterImage, Draft, image_from
+from ottla.cluster.news import News, read_news
 from ottla.cluster.registration import ControllerMoved, Controllership
 from ottla.cluster.store import (
     ROOT,
+    ChangeKind,
     Check,
     Create,
     Delete,
     MetadataStore,
     MultiTooLarge,
+    NodeChanged,
     Operation,
     StoreConflict,
     StoreError,
     StoreUncertain,
+    Watch,
 )
 from ottla.model.ids import BrokerId
 
 CHANGE_ATTEMPTS_MAX: Final = 4
 OPEN_ATTEMPTS_MAX: Final = 8
+READ_AGAIN_SECONDS: Final = 0.5
+"""How soon news are read again that could not be."""
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class ClusterMetadata:
@@ -56,6 +67,10 @@ class ClusterMetadata:
         self._controllership: Controllership | None = None
         self._may_be_behind = False
         """Whether the store may have something that the picture has not."""
+        self._news = News()
+        self._has_news = asyncio.Event()
+        self._watch: Watch | None = None
+        self._following: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, store: MetadataStore, *, cluster_id: str) -> ClusterMetadata:
@@ -83,7 +98,50 @@ class ClusterMetadata:
         self._publish(image)
         return image
 
+    def follow(self) -> None:
+        """Keep the picture up to date with what others write, from now on."""
+        self._watch = self.store.watch(ROOT, self._noticed)
+        self._noticed(NodeChanged(ROOT, ChangeKind.CHANGED))  # what came before the watch
+        self._following = asyncio.get_running_loop().create_task(self._follow())
+
+    async def stop_following(self) -> None:
+        """The picture stays as it is."""
+        if self._watch is not None and self._following is not None:
+            self._watch.cancel()
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+
+    def _noticed(self, change: NodeChanged) -> None:
+        self._news.note(change.path)
+        if self._news:
+            self._has_news.set()
+
+    async def _follow(self) -> None:
+        while True:
+            await self._has_news.wait()
+            self._has_news.clear()
+            try:
+                async with self._turn:
+                    await self._take_news()
+            except StoreError as error:
+                log.warning("news of the cluster could not be read: %s", error)
+                await asyncio.sleep(READ_AGAIN_SECONDS)
+                self._has_news.set()
+
+    async def _take_news(self) -> None:
+        news, self._news = self._news, News()
+        try:
+            image = await read_news(self.store, self.image, news)
+        except StoreError:
+            self._news.add(news)
+            raise
+        if image != self.image:
+            self._publish(image)
+
     def _publish(self, image: ClusterImage) -> None:
+        held = self._controllership
+        if held is not None and image.controller_epoch > held.epoch:
+            self._controllership = None
         self.image = image
         for observer in self.observers:
             observer(image)
@@ -115,6 +173,10 @@ class ClusterMetadata:
             self._controllership = held
             self._publish(replace(self.image, controller_id=broker_id, controller_epoch=held.epoch))
             return held.epoch
+
+    def doubt_controllership(self) -> None:
+        """Decide nothing any more: the session may have ended, and another may decide already."""
+        self._controllership = None
 
     async def resign(self) -> None:
         """Give the decisions up: none is written from now on. Others are free to take them over."""

@@ -132,6 +132,10 @@ class MetadataStore(Protocol):
         """What a path holds, or None."""
         ...
 
+    async def get_many(self, paths: Sequence[str]) -> dict[str, Node]:
+        """What some paths hold; those that hold nothing are left out. Not all of one moment."""
+        ...
+
     async def children(self, path: str) -> list[str]:
         """The names (not paths) of a node's children, sorted; NoNode where there is no node."""
         ...

@@ -125,6 +125,11 @@ class ZooKeeperStore:
         check_path(path)
         return (await self._nodes([path])).get(path)
 
+    async def get_many(self, paths: Sequence[str]) -> dict[str, Node]:
+        for path in paths:
+            check_path(path)
+        return await self._nodes(paths) if paths else {}
+
     async def children(self, path: str) -> list[str]:
         check_path(path)
         (names,) = await self._read([wire.read_children([self._branch.whole(path)])])
