@@ -94,7 +94,7 @@ def create_topic(
         wish.name, topic_id, partitions, dict(wish.configs), 0, config_version=config_version
     )
     path = layout.topic_path(topic.name)
-    draft.operations.append(Create(path, layout.encode(_topic_node(topic))))
+    draft.operations.append(Create(path, layout.encode(topic_node(topic))))
     draft.operations.append(Create(layout.partitions_path(topic.name)))
     if wish.configs:
         node = layout.ConfigNode(config=dict(wish.configs))
@@ -154,7 +154,7 @@ def add_partitions(
         _new_partition(draft, current + place, replicas) for place, replicas in enumerate(added)
     )
     grown = replace(topic, partitions=(*topic.partitions, *fresh), version=topic.version + 1)
-    data = layout.encode(_topic_node(grown))
+    data = layout.encode(topic_node(grown))
     draft.operations.append(SetData(layout.topic_path(name), data, topic.version))
     draft.may_end_here()
     for partition in fresh:
@@ -172,10 +172,31 @@ def change_leader(
 
 def lead(draft: Draft, name: str, index: int, chosen: Leadership) -> PartitionImage:
     """Let a partition be led as an election has decided; its leader epoch grows by one."""
+    return lead_all(draft, name, {index: chosen}).partitions[index]
+
+
+def lead_all(draft: Draft, name: str, chosen: Mapping[int, Leadership]) -> TopicImage:
+    """Let many partitions of a topic be led as elections have decided; the topic as it will be."""
     topic = topic_of(draft, name)
-    if not 0 <= index < len(topic.partitions):
-        raise UnknownTopic(name, index)
-    before = topic.partitions[index]
+    partitions = list(topic.partitions)
+    for index, leadership in chosen.items():
+        if not 0 <= index < len(partitions):
+            raise UnknownTopic(name, index)
+        partitions[index] = write_leadership(draft, name, partitions[index], leadership)
+        draft.may_end_here()
+    led = replace(topic, partitions=tuple(partitions))
+    draft.put_topic(led)
+    return led
+
+
+def write_leadership(
+    draft: Draft, name: str, before: PartitionImage, chosen: Leadership
+) -> PartitionImage:
+    """Ask the store for a partition's new state; the draft's picture is for the caller to change.
+
+    Every such state has an epoch of its own, and with it a version that no leader can expect who
+    has not heard of it.
+    """
     after = replace(
         before,
         leader=chosen.leader,
@@ -184,16 +205,13 @@ def lead(draft: Draft, name: str, index: int, chosen: Leadership) -> PartitionIm
         leader_epoch=LeaderEpoch(before.leader_epoch + 1),
         partition_epoch=before.partition_epoch + 1,
     )
-    path = layout.partition_state_path(name, index)
+    path = layout.partition_state_path(name, before.index)
     data = layout.encode(_state_node(after, draft.base.controller_epoch))
     if before.partition_epoch == NO_NODE_VERSION:
-        draft.operations.append(Create(layout.partition_path(name, index)))
+        draft.operations.append(Create(layout.partition_path(name, before.index)))
         draft.operations.append(Create(path, data))
     else:
         draft.operations.append(SetData(path, data, before.partition_epoch))
-    draft.may_end_here()
-    partitions = (*topic.partitions[:index], after, *topic.partitions[index + 1 :])
-    draft.put_topic(replace(topic, partitions=partitions))
     return after
 
 
@@ -210,13 +228,22 @@ def change_in_sync(
     members = tuple(broker for broker in before.replicas if broker in isr)
     if not members or before.leader not in members:
         raise InvalidRequest(f"the leader of partition {index} of {name!r} must stay in sync")
-    after = replace(before, isr=members, partition_epoch=before.partition_epoch + 1)
-    data = layout.encode(_state_node(after, draft.base.controller_epoch))
-    path = layout.partition_state_path(name, index)
-    draft.operations.append(SetData(path, data, before.partition_epoch))
+    after = write_in_sync(draft, name, before, members)
     draft.may_end_here()
     partitions = (*topic.partitions[:index], after, *topic.partitions[index + 1 :])
     draft.put_topic(replace(topic, partitions=partitions))
+    return after
+
+
+def write_in_sync(
+    draft: Draft, name: str, before: PartitionImage, isr: tuple[BrokerId, ...]
+) -> PartitionImage:
+    """Ask the store for another set in sync in the same leader epoch; the draft's picture is for
+    the caller to change."""
+    after = replace(before, isr=isr, partition_epoch=before.partition_epoch + 1)
+    data = layout.encode(_state_node(after, draft.base.controller_epoch))
+    path = layout.partition_state_path(name, before.index)
+    draft.operations.append(SetData(path, data, before.partition_epoch))
     return after
 
 
@@ -294,7 +321,8 @@ def _write_new_partition(draft: Draft, topic: str, partition: PartitionImage) ->
     draft.may_end_here()
 
 
-def _topic_node(topic: TopicImage) -> layout.TopicNode:
+def topic_node(topic: TopicImage) -> layout.TopicNode:
+    """A topic as it is written."""
     parts = topic.partitions
     return layout.TopicNode(
         topic_id=layout.topic_id_text(topic.id),

@@ -131,6 +131,7 @@ def elect_evenly(
     partitions: Mapping[Key, PartitionImage],
     situation: Situation,
     load: Mapping[BrokerId, int],
+    may_be_unclean: Callable[[Key], bool] = lambda _: False,
 ) -> dict[Key, Leadership]:
     """New leaders for many partitions that lost theirs at once, spread over those who can lead.
 
@@ -139,18 +140,17 @@ def elect_evenly(
     """
     counts = Counter(load)
     chosen: dict[Key, Leadership] = {}
+    candidates = {key: _candidates(each, situation) for key, each in partitions.items()}
     # Those with the least choice first, so that the others can go around them.
-    for key, partition in sorted(
-        partitions.items(), key=lambda item: len(_candidates(item[1], situation))
-    ):
-        plain = elect(partition, situation)
+    for key in sorted(partitions, key=lambda key: len(candidates[key])):
+        able = candidates[key]
+        plain = elect(partitions[key], situation, may_be_unclean=not able and may_be_unclean(key))
         if plain is None:
             continue
-        candidates = _candidates(partition, situation)
-        if candidates:
-            leader = min(candidates, key=lambda broker: counts[broker])
-            counts[leader] += 1
+        if able:
+            leader = min(able, key=lambda broker: counts[broker])
             plain = Leadership(leader, plain.isr, plain.recovery_state)
+        counts[plain.leader] += 1
         chosen[key] = plain
     return chosen
 

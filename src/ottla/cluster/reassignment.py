@@ -117,6 +117,18 @@ def finish(partition: PartitionImage) -> Assignment | None:
     return Assignment(assignment.target)
 
 
+def next_step(partition: PartitionImage, situation: Situation) -> Move | None:
+    """All of phase B in one step, which the store takes wholly or not at all; None while it cannot
+    be taken yet."""
+    if not is_ready(partition):
+        return None
+    try:
+        leadership = lead_target(partition, situation)
+    except RequestFailed:
+        return None
+    return Move(Assignment(assignment_of(partition).target), leadership)
+
+
 def _confined(
     partition: PartitionImage, replicas: Sequence[BrokerId], situation: Situation
 ) -> Leadership | None:

@@ -37,6 +37,7 @@ from ottla.settings.listeners import (
     protocol_map_objection,
     security_protocols,
 )
+from ottla.settings.replication import ReplicationSettings
 from ottla.settings.topic import TopicSettings
 from ottla.settings.unused import refusal, why_unused
 
@@ -265,6 +266,7 @@ class BrokerSettings:
     topic_defaults: TopicSettings = field(default_factory=TopicSettings)
     groups: GroupSettings = field(default_factory=GroupSettings)
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
+    replication: ReplicationSettings = field(default_factory=ReplicationSettings)
 
     @classmethod
     def from_texts(cls, texts: Mapping[str, str]) -> BrokerSettings:
@@ -277,6 +279,7 @@ class BrokerSettings:
             "topic_defaults": _topic_defaults(used),
             "groups": _part(GroupSettings(), used),
             "transactions": _part(TransactionSettings(), used),
+            "replication": _part(ReplicationSettings(), used),
         }
         return cls(**values).checked()
 
@@ -346,7 +349,11 @@ def merged(*layers: Mapping[str, str]) -> dict[str, str]:
 def broker_declarations() -> Mapping[str, Declared]:
     """Every broker setting by Kafka's name, those that give topics their defaults among them."""
     own = by_name(declarations(BrokerSettings))
-    parts = (*declarations(GroupSettings), *declarations(TransactionSettings))
+    parts = (
+        *declarations(GroupSettings),
+        *declarations(TransactionSettings),
+        *declarations(ReplicationSettings),
+    )
     return dict(sorted({**own, **by_name(parts), **_topic_default_declarations()}.items()))
 
 

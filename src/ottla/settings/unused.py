@@ -41,8 +41,6 @@ _PREFIXES: Final[tuple[tuple[str, str], ...]] = (
     ("replica.", _REPLICAS),
     ("replication.quota.", _QUOTAS),
     ("alter.log.dirs.", _REPLICAS),
-    ("leader.imbalance.", _REPLICAS),
-    ("controlled.shutdown.", _REPLICAS),
     ("ssl.", _SECURITY),
     ("sasl.", _SECURITY),
     ("listener.name.", _SECURITY),
@@ -97,7 +95,6 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "producer.purgatory.purge.interval.requests",
     ),
     _REPLICAS: (
-        "auto.leader.rebalance.enable",
         "inter.broker.listener.name",
         "request.timeout.ms",
         "security.inter.broker.protocol",

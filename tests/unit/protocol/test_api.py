@@ -28,7 +28,9 @@ def test_keys_names_and_newest_versions_are_those_of_the_reference() -> None:
     expected = {}
     for row in rows:
         key, _, name = row[0].partition(" ")
-        expected[int(key)] = (name, row[1].split(" ")[0].rpartition("-")[2])
+        # What only brokers with ZooKeeper speak has no version in Kafka of today.
+        versions = row[1] if row[1] != "none" else row[2]
+        expected[int(key)] = (name, versions.split(" ")[0].rpartition("-")[2])
     for key, api in APIS.items():
         assert (api.name, str(api.versions.last)) == expected[key]
 
