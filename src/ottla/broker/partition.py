@@ -20,11 +20,11 @@ from typing import Protocol
 
 import msgspec
 
+from ottla.broker.standing import Standing
 from ottla.broker.watch import DataWatch
 from ottla.cluster.image import PartitionImage
 from ottla.cluster.in_sync import InSync
 from ottla.errors import ErrorCode, RequestFailed, TimedOut
-from ottla.model.clock import Clock
 from ottla.model.ids import (
     NO_LEADER_EPOCH,
     BrokerId,
@@ -47,16 +47,6 @@ class InSyncKeeper(Protocol):
     """Takes a leader's wish to change its set to the metadata store."""
 
     def change(self, partition: Partition, members: frozenset[BrokerId]) -> None: ...
-
-
-class Standing(msgspec.Struct):
-    """This broker's place in the cluster, as all its partitions see it."""
-
-    broker_id: BrokerId
-    clock: Clock
-    lag_ms_max: int
-    is_fenced: bool = False
-    """Whether the session with the metadata store may have ended: then another may lead already."""
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -155,6 +145,11 @@ class Partition:
     @property
     def is_closed(self) -> bool:
         return self._is_closed
+
+    @property
+    def leads_for_certain(self) -> bool:
+        """Whether this broker leads, and nobody else can by now."""
+        return not (self.in_sync is None or self._is_closed or self._services.standing.is_fenced)
 
     def check_leads(self) -> None:
         """Refuses what only the leader may answer, unless this broker certainly is it."""

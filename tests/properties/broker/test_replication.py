@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.handlers.fetch import FetchHandler
-from ottla.broker.partition import Partition, Services, Standing
+from ottla.broker.partition import Partition, Services
+from ottla.broker.standing import Standing
 from ottla.broker.partitions import Partitions
 from ottla.broker.replica_fetcher import FETCH_VERSION, ReplicaFetcher
 from ottla.broker.request import RequestContext

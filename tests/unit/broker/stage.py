@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from ottla.broker.partition import Partition, Services, Standing
+from ottla.broker.partition import Partition, Services
+from ottla.broker.standing import Standing
 from ottla.broker.partitions import Partitions
 from ottla.cluster.image import NO_BROKER, PartitionImage
 from ottla.model.ids import BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition

@@ -113,22 +113,22 @@ def test_a_client_that_knows_another_epoch_is_refused(asked: int, code: ErrorCod
 
 def test_a_leader_whose_session_may_have_ended_takes_and_commits_nothing() -> None:
     stage = Stage(an_image(ME))
-    stage.standing.is_fenced = True
+    stage.standing.is_registered = False
     assert code_of(lambda: stage.append(b"a")) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (
         code_of(lambda: stage.partition.check_leader_epoch(-1)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     )
-    stage.standing.is_fenced = False
+    stage.standing.is_registered = True
     assert stage.append(b"a") == 1
 
 
 def test_a_fenced_leader_does_not_acknowledge_what_its_followers_fetched() -> None:
     stage = Stage(an_image(ME, replicas=(ME, TWO)))
     stage.append(b"a")
-    stage.standing.is_fenced = True
+    stage.standing.is_registered = False
     stage.partition.fetched_by(TWO, Offset(1))
     assert stage.high_watermark == 0
-    stage.standing.is_fenced = False
+    stage.standing.is_registered = True
     stage.partition.fetched_by(TWO, Offset(1))
     assert stage.high_watermark == 1
 

@@ -1,0 +1,35 @@
+"""This broker's place in the cluster, as all its partitions see it."""
+
+from __future__ import annotations
+
+from ottla.cluster.session import Session
+from ottla.model.clock import Clock
+from ottla.model.ids import BrokerId
+
+
+class Standing:
+    """Who this broker is, and whether it may still act as leader."""
+
+    __slots__ = ("_session", "broker_id", "clock", "is_registered", "lag_ms_max")
+
+    def __init__(
+        self, broker_id: BrokerId, clock: Clock, lag_ms_max: int, session: Session | None = None
+    ) -> None:
+        self.broker_id = broker_id
+        self.clock = clock
+        self.lag_ms_max = lag_ms_max
+        self.is_registered = True
+        """Whether the cluster counts this broker among the living."""
+        self._session = session
+        """With the metadata store; None where nobody else can lead."""
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether another may lead already what this broker leads.
+
+        The clock is asked each time: a process that was stopped for a minute must not act on what
+        it believed before.
+        """
+        if not self.is_registered:
+            return True
+        return self._session is not None and not self._session.is_alive(self.clock.monotonic_ms())
