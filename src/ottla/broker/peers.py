@@ -56,9 +56,9 @@ class _Line:
 
     def version_of(self, api: Api) -> int:
         newest = self._newest.get(api.key, -1)
-        if newest < api.versions[0]:
+        if newest < api.versions.first:
             raise UnsupportedVersion(api.name, newest)
-        return min(newest, api.versions[-1])
+        return min(newest, api.versions.last)
 
     async def ask(self, api: Api, version: int, request: Message, timeout_s: float) -> Message:
         connection = self.connection
@@ -123,7 +123,9 @@ class Peers:
                 return line
             if line is not None:
                 line.connection.close()
-            line = self._lines[broker_id] = await self._open(address)
+            # In a task of its own: handlers begin outside of any, where no time can be limited.
+            opening = asyncio.get_running_loop().create_task(self._open(address))
+            line = self._lines[broker_id] = await opening
             return line
 
     async def _open(self, address: Address) -> _Line:
