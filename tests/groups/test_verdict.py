@@ -9,14 +9,14 @@ from support.groups.journal import (
     RECORDS,
     REVOKED,
     Event,
-    JournalReader,
 )
 from support.groups.membership import MemberOptions
 from support.groups.verdict import Chronicle, missing
+from support.journal import JournalReader
 
 
 def a_member(name: str, *events: Event, disturbed_ns: int | None = None) -> Member:
-    journal = JournalReader(Path("nowhere"))
+    journal = JournalReader(Path("nowhere"), Event)
     journal.events = list(events)
     disturbed = [] if disturbed_ns is None else [disturbed_ns]
     return Member(name, None, journal, disturbed_ns=disturbed)

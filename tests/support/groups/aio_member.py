@@ -7,8 +7,8 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError
 
-from support.groups.journal import now_ns
 from support.groups.membership import MemberOptions, Membership
+from support.journal import now_ns
 
 POLL_MS = 100
 

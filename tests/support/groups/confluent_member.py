@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from support.groups.journal import now_ns
 from support.groups.membership import MemberOptions, Membership
+from support.journal import now_ns
 
 BATCH_RECORDS_MAX = 50
 POLL_SECONDS = 0.1

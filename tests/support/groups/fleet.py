@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 
 from support.eventually import eventually
-from support.groups.journal import ASSIGNED, FAILED, LOST, REVOKED, Event, JournalReader, now_ns
+from support.groups.journal import ASSIGNED, FAILED, LOST, REVOKED, Event
 from support.groups.membership import MemberOptions
+from support.journal import JournalReader, now_ns
 
 TESTS = Path(__file__).resolve().parents[2]
 MIXED = "mixed"
@@ -26,7 +27,7 @@ class Member:
 
     name: str
     process: subprocess.Popen[bytes]
-    journal: JournalReader
+    journal: JournalReader[Event]
     instance_id: str | None = None
     disturbed_ns: list[int] = field(default_factory=list)
     """When it was killed or paused: from then on it may believe what is no longer so."""
@@ -97,7 +98,7 @@ class Fleet:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        return Member(name, process, JournalReader(journal), instance_id)
+        return Member(name, process, JournalReader(journal, Event), instance_id)
 
     def kill(self, members: list[Member]) -> None:
         """kill -9: no goodbye to the group."""

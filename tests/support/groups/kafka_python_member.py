@@ -7,8 +7,8 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaError
 
-from support.groups.journal import now_ns
 from support.groups.membership import MemberOptions, Membership
+from support.journal import now_ns
 
 ASSIGNORS = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
 POLL_MS = 100

@@ -4,12 +4,11 @@ Ends in good order on SIGTERM: partitions given up, group left, ENDED written do
 """
 
 import importlib
-import signal
 import sys
-from types import FrameType
 
 import msgspec
 
+from support.ending import Ending
 from support.groups.journal import ENDED, FAILED, STARTED
 from support.groups.membership import MemberOptions, Membership
 
@@ -18,20 +17,6 @@ MEMBERS = {
     "kafka_python": ("kafka_python_member", "KafkaPythonMember"),
     "aiokafka": ("aio_member", "AioMember"),
 }
-
-
-class Ending:
-    """Whether SIGTERM has come."""
-
-    def __init__(self) -> None:
-        self._has_come = False
-        signal.signal(signal.SIGTERM, self._come)
-
-    def _come(self, _number: int, _frame: FrameType | None) -> None:
-        self._has_come = True
-
-    def __call__(self) -> bool:
-        return self._has_come
 
 
 def main(arguments: list[str]) -> int:

@@ -17,9 +17,8 @@ from support.groups.journal import (
     REFUSED,
     REVOKED,
     Event,
-    JournalWriter,
-    now_ns,
 )
+from support.journal import JournalWriter, now_ns
 
 
 class MemberOptions(msgspec.Struct, frozen=True):

@@ -1,0 +1,161 @@
+"""Producers and readers in processes of their own, and the history they leave behind."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ottla.testing.cluster import Cluster
+from support.eventually import eventually
+from support.faults.events import ProducerOptions, ReaderOptions, Reading, Writing
+from support.faults.judge import History, Written
+from support.journal import JournalReader, now_ns
+from support.writer import whole_log
+
+TESTS = Path(__file__).resolve().parents[2]
+STOP_SECONDS_MAX = 120.0
+PROGRESS_SECONDS_MAX = 60.0
+LIBRARIES = ("confluent", "ottla")
+
+
+@dataclass(slots=True)
+class ProducerProcess:
+    """A producer and what it has written down."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    journal: JournalReader[Writing]
+
+    def acknowledged(self) -> int:
+        return sum(len(line.acknowledged) for line in self.journal.read_on())
+
+    def written(self) -> Written:
+        lines = self.journal.read_on()
+        return Written(
+            self.name,
+            [sent for line in lines for sent in line.acknowledged],
+            [sent for line in lines for sent in line.failed],
+            lines[-1].sent if lines else {},
+        )
+
+    def troubles(self) -> list[str]:
+        return [line.trouble for line in self.journal.read_on() if line.trouble]
+
+
+class Load:
+    """Two producers, of two libraries, and a reader on one topic; use as a context."""
+
+    def __init__(self, cluster: Cluster, topic: str, partitions: int, folder: Path) -> None:
+        self._cluster = cluster
+        self.topic = topic
+        self.partitions = partitions
+        self._folder = folder
+        self.producers: list[ProducerProcess] = []
+        self._reader: subprocess.Popen[bytes] | None = None
+        self._read = JournalReader(folder / "reader.jsonl", Reading)
+        self.healed_ns = 0
+
+    def __enter__(self) -> "Load":
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for library in LIBRARIES:
+            self.producers.append(self._producer(library))
+        options = ReaderOptions(
+            self._cluster.bootstrap_servers,
+            self.topic,
+            self.partitions,
+            str(self._folder / "reader.jsonl"),
+        )
+        self._reader = _launch("reader", options, self._folder / "reader.log")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes():
+            if process.poll() is None:
+                process.kill()
+            process.wait(STOP_SECONDS_MAX)
+
+    def acknowledged(self) -> int:
+        return sum(producer.acknowledged() for producer in self.producers)
+
+    def wait_acknowledged(self, more: int) -> None:
+        """Returns when so many more records are acknowledged to each producer."""
+        before = {id(each): each.acknowledged() for each in self.producers}
+
+        def is_enough() -> bool:
+            for producer in self.producers:
+                assert producer.process.poll() is None, f"{producer.name}: {producer.troubles()}"
+            return all(each.acknowledged() >= before[id(each)] + more for each in self.producers)
+
+        eventually(is_enough, f"{more} more acknowledgements", timeout_seconds=PROGRESS_SECONDS_MAX)
+
+    def healed(self) -> None:
+        """From now on the cluster must get well by itself."""
+        self.healed_ns = now_ns()
+
+    def finish(self) -> History:
+        """Ends all writing and reading, waits for the replicas, and gathers what there is."""
+        for process in self._processes():
+            process.terminate()
+        for producer in self.producers:
+            code = producer.process.wait(STOP_SECONDS_MAX)
+            assert code == 0, f"{producer.name} ended with {code}: {producer.troubles()}"
+        assert self._reader is not None
+        self._reader.wait(STOP_SECONDS_MAX)
+        self._cluster.wait_until_in_sync()
+        return History(
+            written=[producer.written() for producer in self.producers],
+            logs={partition: self._log(partition) for partition in range(self.partitions)},
+            read=list(self._read.read_on()),
+            replicas={partition: self._copies(partition) for partition in range(self.partitions)},
+            healed_ns=self.healed_ns,
+        )
+
+    def _producer(self, library: str) -> ProducerProcess:
+        name = f"{library}-{self.topic}"
+        journal = self._folder / f"{name}.jsonl"
+        options = ProducerOptions(
+            name=name,
+            library=library,
+            bootstrap=self._cluster.bootstrap_servers,
+            topic=self.topic,
+            partitions=self.partitions,
+            journal=str(journal),
+        )
+        process = _launch("producer", options, self._folder / f"{name}.log")
+        return ProducerProcess(name, process, JournalReader(journal, Writing))
+
+    def _processes(self) -> list[subprocess.Popen[bytes]]:
+        processes = [producer.process for producer in self.producers]
+        return [*processes, self._reader] if self._reader is not None else processes
+
+    def _log(self, partition: int) -> list[tuple[int, str]]:
+        leader = self._cluster.leader_of(self.topic, partition)
+        address = self._cluster.brokers[leader].bootstrap_servers
+        records = whole_log(address, (self.topic, partition))
+        return [(record.offset, (record.value or b"").decode()) for record in records]
+
+    def _copies(self, partition: int) -> dict[int, bytes]:
+        """What is on the disks. Nobody writes any more and everybody is in sync."""
+        copies: dict[int, bytes] = {}
+        for number, broker in enumerate(self._cluster.brokers):
+            directory = broker.data / f"{self.topic}-{partition}"
+            if directory.is_dir():
+                segments = sorted(directory.glob("*.log"))
+                copies[number] = b"".join(segment.read_bytes() for segment in segments)
+        return copies
+
+
+def _launch(program: str, options: msgspec.Struct, log: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", f"support.faults.{program}"]
+    searched = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [*command, msgspec.json.encode(options).decode()],
+            env=dict(os.environ, PYTHONPATH=searched),
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
