@@ -4,4 +4,5 @@ columns.py           the columns of a table that was read
 read_plan.py         what a reader is told: columns, settings, how much at once
 range_fetcher.py     [start, end) of one partition as it comes from its leader, one answer ahead
 partition_reader.py  the same as Arrow record batches for a plain thread: what a Spark task uses
+polling.py           what a consumer has fetched as one table
 """

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from ottla.clients.arrow.columns import COLUMNS
+from ottla.clients.arrow.polling import plan_poll, table_of
 from ottla.clients.blocking.loop_thread import LoopThread, close_at_exit
 from ottla.clients.consumer import operations
 from ottla.clients.consumer.committing import CommitCallback
@@ -24,6 +26,9 @@ from ottla.clients.producer.core import with_bootstrap
 from ottla.clients.serializers import Choice
 from ottla.clients.settings_source import Config
 from ottla.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow
 
 ITERATION_WAIT_S = 1.0
 
@@ -125,6 +130,25 @@ class Consumer:
         if not core.needs_attention and (records := core.take(max_records)):
             return records
         return self._loop.run(core.poll(timeout_s, max_records))
+
+    def poll_arrow(
+        self,
+        timeout_s: float = 1.0,
+        *,
+        max_records: int | None = None,
+        max_bytes: int | None = None,
+        columns: Sequence[str] = COLUMNS,
+    ) -> pyarrow.Table:
+        """Records as an Arrow table, as soon as there are some; an empty one after `timeout_s`.
+
+        `max_bytes` counts what came over the wire. Deserializers and interceptors are not used.
+        """
+        core = self._core
+        wanted = plan_poll(max_records, max_bytes, columns)
+        found = [] if core.needs_attention else core.take_batches(*wanted.limits)
+        if not found:
+            found = self._loop.run(core.poll_batches(timeout_s, *wanted.limits))
+        return table_of(core, found, wanted)
 
     def __iter__(self) -> Consumer:
         return self

@@ -17,7 +17,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 from ottla.clients.client import Client
 from ottla.clients.connection_settings import client_for
@@ -34,13 +34,15 @@ from ottla.clients.consumer.plan import ConsumerPlan
 from ottla.clients.consumer.positions import Positions
 from ottla.clients.consumer.record import ConsumerRecord
 from ottla.clients.consumer.settings import ConsumerSettings
-from ottla.clients.consumer.subscription import PartitionBatches, Subscription
+from ottla.clients.consumer.subscription import Subscription, TakenBatches
 from ottla.clients.consumer.topic_watch import TopicWatch
 from ottla.clients.failures import ClientClosed, WrongUse
 from ottla.errors import OttlaError
 from ottla.model.ids import TopicPartition
 
 LONGEST_WAIT_S: Final = 3600.0
+
+T = TypeVar("T")
 
 _log = logging.getLogger("ottla.clients.consumer")
 
@@ -49,7 +51,6 @@ class ConsumerCore:
     """The consumer. Made on the loop; `call_on_loop` says how to reach it from a thread."""
 
     __slots__ = (
-        "_call_on_loop",
         "_client",
         "_commits",
         "_fetcher",
@@ -61,6 +62,7 @@ class ConsumerCore:
         "committing",
         "counters",
         "group",
+        "on_loop",
         "subscription",
     )
 
@@ -71,7 +73,8 @@ class ConsumerCore:
     ) -> None:
         settings = plan.settings
         self._plan = plan
-        self._call_on_loop = call_on_loop
+        self.on_loop = call_on_loop or _call
+        """Has a function called on the loop, from wherever the caller is."""
         self._is_closed = False
         self._client = client_for(
             plan.connection, total_s=max(settings.default_api_timeout_ms / 1000, 0.001)
@@ -168,10 +171,7 @@ class ConsumerCore:
             count or self._plan.settings.max_poll_records, self._plan.decoding
         )
         if has_room:
-            if self._call_on_loop is None:
-                self._fetcher.wake()
-            else:
-                self._call_on_loop(self._fetcher.wake)
+            self.on_loop(self._fetcher.wake)
         counters = self.counters
         counters.polls += 1
         counters.records_returned += len(records)
@@ -179,32 +179,37 @@ class ConsumerCore:
             records = interceptor.on_consume(records)
         return records
 
-    async def poll_batches(self, timeout_s: float) -> PartitionBatches:
-        """As `poll`, but whole batches: for whoever decodes them in another way."""
-        self._check_open()
-        deadline = time.monotonic() + min(timeout_s, LONGEST_WAIT_S)
-        while True:
-            self.group.polled_at = time.monotonic()
-            self.group.news.clear()
-            await self._attend()
-            found = self.subscription.take_batches()
-            self._fetcher.wake()
-            if found or not await self._wait_for_news(deadline):
-                return found
+    def take_batches(self, count: int, size_bytes: int) -> list[TakenBatches]:
+        """As `take`, but batches: for whoever decodes them in another way."""
+        self.group.polled_at = time.monotonic()
+        found, has_room = self.subscription.take_batches(count, size_bytes)
+        if has_room:
+            self.on_loop(self._fetcher.wake)
+        self.counters.polls += 1
+        return found
 
     # --- polls
 
     async def poll(self, timeout_s: float, count: int | None) -> list[ConsumerRecord]:
         """Records as soon as there are some; none after `timeout_s`."""
+        return await self._poll(timeout_s, lambda: self.take(count))
+
+    async def poll_batches(
+        self, timeout_s: float, count: int, size_bytes: int
+    ) -> list[TakenBatches]:
+        """The same, but batches."""
+        return await self._poll(timeout_s, lambda: self.take_batches(count, size_bytes))
+
+    async def _poll(self, timeout_s: float, take: Callable[[], list[T]]) -> list[T]:
         self._check_open()
         deadline = time.monotonic() + min(timeout_s, LONGEST_WAIT_S)
         while True:
             self.group.polled_at = time.monotonic()
             self.group.news.clear()
             await self._attend()
-            records = self.take(count)
-            if records or not await self._wait_for_news(deadline):
-                return records
+            taken = take()
+            if taken or not await self._wait_for_news(deadline):
+                return taken
 
     async def _wait_for_news(self, deadline: float) -> bool:
         """Waits until something may have come; False if it is too late for that."""
@@ -341,3 +346,7 @@ class ConsumerCore:
         await self._fetcher.close()
         await self._watch.close()
         await self._client.close()
+
+
+def _call(function: Callable[[], None]) -> None:
+    function()

@@ -5,7 +5,7 @@ chunks holds the lock, for a moment.
 
 Invariants:
 1. `position` is the next offset a poll returns; `fetch_offset`, never smaller, the next to ask for.
-   What lies between is in `chunks` and `decoded`, in order.
+   What lies between is in the batch that was begun and in `chunks`, in order.
 2. Whatever moves the position other than a poll raises `version`: answers to questions of an
    older version are dropped.
 """
@@ -16,6 +16,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from ottla.clients.consumer.record import ConsumerRecord, Decoding, decode_batch
@@ -27,8 +28,18 @@ from ottla.records.batch import RecordBatch
 UNKNOWN: Final = -1
 _ABORT_MARKER: Final = 0
 
-PartitionBatches = list[tuple[TopicPartition, int, list[RecordBatch]]]
-"""By partition: the offset to begin with, and whole batches from the one that holds it on."""
+
+@dataclass(frozen=True, slots=True)
+class TakenBatches:
+    """Batches of one partition whose records in [start, end) were taken, and no others."""
+
+    where: TopicPartition
+    start: int
+    end: int
+    batches: list[RecordBatch]
+    record_count: int
+    """At most so many: where compaction left gaps, fewer."""
+    size_bytes: int
 
 
 class Chunk:
@@ -73,6 +84,7 @@ class PartitionState:
     """One partition that is read."""
 
     __slots__ = (
+        "_begun",
         "_decoded",
         "_decoded_at",
         "_decoded_end",
@@ -119,6 +131,8 @@ class PartitionState:
         self.log_start = UNKNOWN
         self.chunks: deque[Chunk] = deque()
         self.buffered_bytes = 0
+        self._begun: RecordBatch | None = None
+        """The batch of which records before the position were taken, and not all."""
         self._decoded: list[ConsumerRecord] = []
         self._decoded_at = 0
         self._decoded_end = UNKNOWN
@@ -133,13 +147,14 @@ class PartitionState:
         self.preferred = None
         self.chunks.clear()
         self.buffered_bytes = 0
+        self._begun = None
         self._decoded = []
         self._decoded_at = 0
 
     @property
     def has_records(self) -> bool:
         """Whether a poll may find something here."""
-        return bool(self.chunks) or self._decoded_at < len(self._decoded)
+        return bool(self.chunks) or self._begun is not None
 
     @property
     def lag(self) -> int | None:
@@ -158,6 +173,7 @@ class PartitionState:
         if end >= len(decoded):
             taken = decoded[start:] if start else decoded
             self._decoded, self._decoded_at = [], 0
+            self._begun = None
             self.position = self._decoded_end
         else:
             taken = decoded[start:end]
@@ -166,39 +182,51 @@ class PartitionState:
         self.position_epoch = taken[-1].leader_epoch
         return taken
 
-    def take_batches(self) -> list[RecordBatch]:
-        """All of what was fetched as whole batches, for whoever decodes in another way; moves the
-        position past them. The first may begin before the position: its caller drops those.
+    def take_batches(self, count: int, size_bytes: int) -> TakenBatches:
+        """Batches of up to `count` records, for whoever decodes in another way.
+
+        They are whole, and as many as it takes to reach `size_bytes`. Moves the position past the
+        records that lie in the range.
         """
-        batches: list[RecordBatch] = []
         self._decoded, self._decoded_at = [], 0
-        while self.chunks:
-            chunk = self.chunks.popleft()
-            self.buffered_bytes -= chunk.size_bytes
-            while (batch := chunk.next_batch()) is not None:
-                batches.append(batch)
-            self.position = max(self.position, chunk.end_offset)
-        if batches:
-            self.position_epoch = batches[-1].leader_epoch
-        return batches
+        start, found, left, size = self.position, [], count, 0
+        while left > 0 and size < size_bytes and (batch := self._next_batch()) is not None:
+            found.append(batch)
+            size += batch.size_bytes
+            self.position_epoch = batch.leader_epoch
+            first = max(self.position, batch.base_offset)
+            records = min(batch.record_count, batch.next_offset - first)
+            self._begun = batch if records > left else None
+            self.position = first + left if records > left else batch.next_offset
+            left -= min(records, left)
+        return TakenBatches(self.where, start, self.position, found, count - left, size)
 
     def _decode_next(self, how: Decoding) -> bool:
         """Decodes the next batch; False when there is none."""
+        batch = self._next_batch()
+        if batch is None:
+            return False
+        self._decoded = decode_batch(batch, self.where, self.position, how)
+        self._decoded_at = 0
+        self._decoded_end = batch.next_offset
+        self._begun = batch if self._decoded else None
+        if not self._decoded:
+            self.position = max(self.position, batch.next_offset)
+        return True
+
+    def _next_batch(self) -> RecordBatch | None:
+        """The one that was begun, else the next; None when there is none."""
+        if self._begun is not None:
+            return self._begun
         while self.chunks:
             chunk = self.chunks[0]
             batch = chunk.next_batch()
-            if batch is None:
-                self.chunks.popleft()
-                self.buffered_bytes -= chunk.size_bytes
-                self.position = max(self.position, chunk.end_offset)
-                continue
-            self._decoded = decode_batch(batch, self.where, self.position, how)
-            self._decoded_at = 0
-            self._decoded_end = batch.next_offset
-            if not self._decoded:
-                self.position = max(self.position, batch.next_offset)
-            return True
-        return False
+            if batch is not None:
+                return batch
+            self.chunks.popleft()
+            self.buffered_bytes -= chunk.size_bytes
+            self.position = max(self.position, chunk.end_offset)
+        return None
 
 
 class Subscription:
@@ -250,34 +278,40 @@ class Subscription:
                 if state.position >= 0
             }
 
-    def take_batches(self) -> PartitionBatches:
-        """Everything fetched, by partition: where it was, and whole batches from there on.
-
-        Not to be mixed with `take` within one batch: a batch that was begun is begun again.
-        """
+    def take_batches(self, count: int, size_bytes: int) -> tuple[list[TakenBatches], bool]:
+        """As `take`, but batches that are not decoded; `size_bytes` of them or a batch more."""
         with self.lock:
-            found = []
-            for where, state in self.states.items():
-                if state.chunks and not state.is_paused:
-                    start = state.position
-                    batches = state.take_batches()
-                    if batches:
-                        found.append((where, start, batches))
-            return found
+            states = self._by_turns()
+            before = sum(state.buffered_bytes for state in states)
+            found: list[TakenBatches] = []
+            for state in states:
+                if count <= 0 or size_bytes <= 0:
+                    break
+                taken = state.take_batches(count, size_bytes)
+                count -= taken.record_count
+                size_bytes -= taken.size_bytes
+                if taken.batches:
+                    found.append(taken)
+            return found, sum(state.buffered_bytes for state in states) < before
 
     def take(self, count: int, how: Decoding) -> tuple[list[ConsumerRecord], bool]:
         """Up to `count` records, partitions by turns; and whether there is room to fetch more."""
         with self.lock:
-            states = [s for s in self.states.values() if s.has_records and not s.is_paused]
+            states = self._by_turns()
             if not states:
                 return [], False
             before = sum(state.buffered_bytes for state in states)
-            self._turn += 1
-            first = self._turn % len(states)
             taken: list[ConsumerRecord] = []
-            for state in (*states[first:], *states[:first]):
+            for state in states:
                 while len(taken) < count and (more := state.take(count - len(taken), how)):
                     taken = taken + more if taken else more
                 if len(taken) >= count:
                     break
             return taken, sum(state.buffered_bytes for state in states) < before
+
+    def _by_turns(self) -> list[PartitionState]:
+        """Those with something to take, another one first each time."""
+        states = [s for s in self.states.values() if s.has_records and not s.is_paused]
+        self._turn += 1
+        first = self._turn % len(states) if states else 0
+        return states[first:] + states[:first]

@@ -9,6 +9,7 @@ from ottla.records.builder import BatchBuilder, ProducerStamp
 from ottla.records.control import ControlType, EndTransactionMarker, marker_batch
 
 HERE = TopicPartition("t", 0)
+MANY = 1_000_000
 
 
 def batch(offset: int, count: int = 3, producer: int | None = None) -> RecordBatch:
@@ -79,12 +80,39 @@ def test_whole_batches_can_be_taken_instead() -> None:
     subscription = Subscription()
     state = a_state(batch(0), batch(3), marker(6, 1, ControlType.COMMIT))
     subscription.states = {HERE: state}
-    ((where, start, batches),) = subscription.take_batches()
+    (taken,), has_room = subscription.take_batches(MANY, MANY)
 
-    assert (where, start) == (HERE, 0)
-    assert [each.base_offset for each in batches] == [0, 3]
-    assert (state.position, state.buffered_bytes) == (7, 0)
-    assert subscription.take_batches() == []
+    assert (taken.where, taken.start, taken.record_count) == (HERE, 0, 6)
+    assert [each.base_offset for each in taken.batches] == [0, 3]
+    assert (state.position, state.buffered_bytes, has_room) == (7, 0, True)
+    assert subscription.take_batches(MANY, MANY) == ([], False)
+
+
+def test_records_and_batches_can_be_taken_by_turns_without_loss_or_repetition() -> None:
+    state = a_state(batch(0, 10), batch(10, 10))
+
+    assert offsets(state, 3) == [0, 1, 2]
+    taken = state.take_batches(4, MANY)
+    assert ([each.base_offset for each in taken.batches], taken.start, taken.end) == ([0], 3, 7)
+    assert offsets(state, 2) == [7, 8]
+    taken = state.take_batches(4, MANY)
+    assert ([each.base_offset for each in taken.batches], taken.start, taken.end) == (
+        [0, 10],
+        9,
+        13,
+    )
+    assert taken.record_count == 4
+    assert offsets(state, 99) == [13, 14, 15, 16, 17, 18, 19]
+    assert not state.take_batches(MANY, MANY).batches
+
+
+def test_a_limit_of_bytes_ends_with_the_batch_that_reaches_it() -> None:
+    state = a_state(batch(0, 10), batch(10, 10), batch(20, 10))
+
+    size_bytes = batch(10, 10).size_bytes
+    assert len(state.take_batches(MANY, 1).batches) == 1
+    assert len(state.take_batches(MANY, size_bytes + 1).batches) == 2
+    assert state.position == 30
 
 
 def test_a_seek_forgets_what_was_fetched() -> None:
