@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ottla.broker.cluster_follower import ClusterFollower
 from ottla.broker.cluster_view import ClusterView
+from ottla.broker.leaderships import Leaderships
 from ottla.broker.resources import ResourceType, broker_entity
 from ottla.broker.unique_ids import new_topic_id, new_turn
 from ottla.cluster.changes import (
@@ -47,6 +48,7 @@ class Controller:
         self._metadata = metadata
         self._view = view
         self._follower = follower
+        self.leaderships = Leaderships(metadata, view)
         self._one_at_a_time = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
 

@@ -25,6 +25,7 @@ from ottla.broker.handlers.client_quotas import (
     AlterClientQuotasHandler,
     DescribeClientQuotasHandler,
 )
+from ottla.broker.handlers.controlled_shutdown import ControlledShutdownHandler
 from ottla.broker.handlers.create_partitions import CreatePartitionsHandler
 from ottla.broker.handlers.create_topics import CreateTopicsHandler
 from ottla.broker.handlers.delete_records import DeleteRecordsHandler
@@ -162,14 +163,16 @@ def _configs(parts: Parts) -> HandlerTable:
 
 def _cluster(parts: Parts) -> HandlerTable:
     partitions, view, directory = parts.partitions, parts.view, parts.data_directory
+    leaderships = parts.controller.leaderships
     return {
         ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(view),
         ApiKey.DESCRIBE_QUORUM: DescribeQuorumHandler(view),
         ApiKey.UPDATE_FEATURES: UpdateFeaturesHandler(),
         ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsHandler(partitions, directory),
         ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsHandler(partitions, directory),
-        ApiKey.ELECT_LEADERS: ElectLeadersHandler(view),
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignmentsHandler(view),
+        ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdownHandler(leaderships),
+        ApiKey.ELECT_LEADERS: ElectLeadersHandler(leaderships),
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignmentsHandler(leaderships),
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignmentsHandler(view),
     }
 

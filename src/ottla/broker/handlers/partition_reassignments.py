@@ -1,21 +1,19 @@
-"""AlterPartitionReassignments and ListPartitionReassignments: which brokers hold a partition.
-
-One broker can hold a partition only itself: a wish is granted if it is how things are already, and
-no move is ever under way.
-"""
+"""AlterPartitionReassignments and ListPartitionReassignments: which brokers hold a partition."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from ottla.broker.cluster_view import ClusterView
+from ottla.broker.leaderships import Leaderships
 from ottla.broker.request import RequestContext
 from ottla.cluster.image import PartitionImage
-from ottla.errors import ErrorCode, InvalidReplicaAssignment, OttlaError, RequestFailed
+from ottla.errors import ErrorCode, InvalidRequest, OttlaError
+from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
@@ -28,48 +26,55 @@ from ottla.protocol.messages.list_partition_reassignments import (
 
 
 class AlterPartitionReassignmentsHandler:
-    """Looks at each wish."""
+    """Begins, changes and ends moves."""
 
-    def __init__(self, view: ClusterView) -> None:
-        self._view = view
+    def __init__(self, leaderships: Leaderships) -> None:
+        self._leaderships = leaderships
 
     async def handle(
         self, request: AlterPartitionReassignmentsRequest, _context: RequestContext
     ) -> AlterPartitionReassignmentsResponse:
+        asked = [
+            (TopicPartition(topic.name, wish.partition_index), wish.replicas)
+            for topic in request.topics
+            for wish in topic.partitions
+        ]
+        named = Counter(key for key, _ in asked)
+        twice = InvalidRequest("the request names this partition more than once")
+        outcomes = await self._leaderships.reassign(
+            {
+                key: None if replicas is None else [BrokerId(broker) for broker in replicas]
+                for key, replicas in asked
+                if named[key] == 1
+            },
+            may_change_factor=request.allow_replication_factor_change,
+        )
         return AlterPartitionReassignmentsResponse(
             allow_replication_factor_change=request.allow_replication_factor_change,
             error_message=None,
-            responses=[
-                ReassignableTopicResponse(
-                    topic.name, [self._answer(topic.name, wish) for wish in topic.partitions]
-                )
-                for topic in request.topics
-            ],
+            responses=_answers({key: outcomes.get(key, twice) for key, _ in asked}),
         )
 
     def refuse(
-        self, _request: AlterPartitionReassignmentsRequest, code: ErrorCode
+        self, request: AlterPartitionReassignmentsRequest, code: ErrorCode
     ) -> AlterPartitionReassignmentsResponse:
-        return AlterPartitionReassignmentsResponse(error_code=code, error_message=code.sentence)
+        return AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            error_code=code,
+            error_message=code.sentence,
+        )
 
-    def _answer(self, topic: str, wish: ReassignablePartition) -> ReassignablePartitionResponse:
-        try:
-            self._check(self._view.image.partition(topic, wish.partition_index), wish.replicas)
-        except OttlaError as error:
-            return ReassignablePartitionResponse(wish.partition_index, error.code, str(error))
-        return ReassignablePartitionResponse(wish.partition_index, ErrorCode.NONE, None)
 
-    def _check(self, partition: PartitionImage | None, replicas: list[int] | None) -> None:
-        if partition is None:
-            raise RequestFailed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if replicas is None:
-            raise RequestFailed(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-        if not replicas:
-            raise InvalidReplicaAssignment("a partition needs at least one replica")
-        if len(set(replicas)) != len(replicas):
-            raise InvalidReplicaAssignment(f"a broker stands twice in {replicas}")
-        if absent := [broker for broker in replicas if broker not in self._view.image.brokers]:
-            raise InvalidReplicaAssignment(f"no such broker: {', '.join(map(str, absent))}")
+def _answers(
+    outcomes: Mapping[TopicPartition, OttlaError | None],
+) -> list[ReassignableTopicResponse]:
+    topics: dict[str, ReassignableTopicResponse] = {}
+    for key, error in outcomes.items():
+        topic = topics.setdefault(key.topic, ReassignableTopicResponse(key.topic, []))
+        code = ErrorCode.NONE if error is None else error.code
+        message = None if error is None else str(error)
+        topic.partitions.append(ReassignablePartitionResponse(key.partition, code, message))
+    return list(topics.values())
 
 
 class ListPartitionReassignmentsHandler:
