@@ -21,9 +21,6 @@ from ottla.settings.unused import warnings
 if TYPE_CHECKING:
     from ottla.broker.app import Broker
 
-if TYPE_CHECKING:
-    from ottla.broker.app import Broker
-
 LEVELS: Final = ("debug", "info", "warning", "error")
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -46,6 +43,15 @@ LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 )
 @click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="One setting.")
 @click.option("--advertise", metavar="HOST:PORT", help="The address clients are told, if another.")
+@click.option(
+    "--node-id", type=click.IntRange(min=0), help="The number of this broker in its cluster."
+)
+@click.option(
+    "--metadata",
+    metavar="ADDRESS",
+    help="The cluster's ZooKeeper: zookeeper://host:2181,host2:2181/chroot."
+    "  [default: a file, for a broker that stands alone]",
+)
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 def serve(
     listen: str | None,
@@ -53,6 +59,8 @@ def serve(
     config: Path | None,
     pairs: tuple[str, ...],
     advertise: str | None,
+    node_id: int | None,
+    metadata: str | None,
     log_level: str,
 ) -> None:
     """Run a broker that every Kafka client can use. Ctrl-C or SIGTERM stops it.
@@ -61,8 +69,13 @@ def serve(
     ottla serve --listen 127.0.0.1:9092 --data ./data
     ottla serve --listen 0.0.0.0:9092 --advertise broker.example.com:9092 --data /var/lib/ottla
     ottla serve --config server.properties --set log.retention.hours=24
+    ottla serve --node-id 2 --metadata zookeeper://127.0.0.1:2181 --listen 127.0.0.1:9093
     """
     texts = gather_settings(listen, data, config, pairs, advertise)
+    if node_id is not None:
+        texts["node.id"] = str(node_id)
+    if metadata is not None:
+        texts["metadata"] = metadata
     settings = BrokerSettings.from_texts(texts)
     logging.basicConfig(level=log_level.upper(), format=LOG_FORMAT, stream=sys.stderr)
     for warning in warnings(texts, broker_declarations()):

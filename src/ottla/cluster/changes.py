@@ -32,6 +32,7 @@ from ottla.errors import (
     InvalidRequest,
     InvalidTopic,
     NotLeader,
+    OttlaError,
     PolicyViolation,
     TopicExists,
     UnknownTopic,
@@ -58,6 +59,15 @@ class NewTopic(msgspec.Struct, frozen=True):
     replication_factor: int = BY_DEFAULT
     assignments: Mapping[int, Sequence[int]] = msgspec.field(default_factory=dict)
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+
+def objection_to_topic_name(name: str) -> OttlaError | None:
+    """Why a topic cannot have this name, or None."""
+    try:
+        check_topic_name(name)
+    except OttlaError as error:
+        return error
+    return None
 
 
 def check_topic_name(name: str) -> None:

@@ -165,12 +165,13 @@ class ClusterMetadata:
     async def become_controller(self, broker_id: BrokerId, now_ms: int) -> int:
         """Take the decisions of this cluster over, in a new controller epoch; the epoch.
 
-        ControllerMoved where another broker has them. The picture is as old as it was: read it
-        again before deciding anything, where others may have written.
+        ControllerMoved where another broker has them. Where others may have written, the picture is
+        read again before anything is decided on it.
         """
         async with self._turn:
             held = await registration.become_controller(self.store, broker_id, now_ms)
             self._controllership = held
+            self._may_be_behind |= self._following is not None
             self._publish(replace(self.image, controller_id=broker_id, controller_epoch=held.epoch))
             return held.epoch
 

@@ -125,25 +125,33 @@ async def become_controller(
     """Take the decisions over in a new epoch; ControllerMoved where another broker has them."""
     controller = layout.ControllerNode(broker_id=broker_id, timestamp=str(now_ms))
     data = layout.encode(controller)
+    in_the_way: list[Operation] = []
     for _ in range(ATTEMPTS_MAX):
         before = await _controller_epoch(store)
         epoch = layout.decode_controller_epoch(before.data) + 1
         text = layout.encode_controller_epoch(epoch)
         operations: list[Operation] = [
+            *in_the_way,
             Create(layout.CONTROLLER, data, is_ephemeral=True),
             SetData(layout.CONTROLLER_EPOCH, text, before.version),
         ]
         try:
             done = await store.multi(operations)
-            return Controllership(epoch, done[1].version)
+            return Controllership(epoch, done[-1].version)
         except (StoreConflict, StoreUncertain):
             node = await store.get(layout.CONTROLLER)
+        in_the_way = []
         if node is None:
             continue
         after = await _controller_epoch(store)
         if node.owner == store.session.id and node.data == data and after.data == text:
             return Controllership(epoch, after.version)
         holder = layout.decode(layout.ControllerNode, node.data, layout.CONTROLLER)
+        is_own = node.owner == store.session.id or store.session.was_own(node.owner)
+        if is_own and holder.broker_id == broker_id:
+            # Left from when we doubted our session: nothing was decided by it since.
+            in_the_way = [Delete(layout.CONTROLLER, node.version)]
+            continue
         raise ControllerMoved(holder.broker_id)
     raise StoreFailed(f"no controller was elected in {ATTEMPTS_MAX} attempts")
 

@@ -124,6 +124,22 @@ class BrokerSettings:
         Setting("controller.listener.names", Kind.LIST),
         "Listeners meant for Kafka's controller quorum; Ottla does not open them.",
     )
+    metadata: str = declare(
+        "",
+        Setting("metadata", Kind.STRING),
+        "Where a cluster keeps its metadata, as zookeeper://host:2181,host2:2181/chroot; a broker"
+        " without it stands alone and keeps its own.",
+    )
+    zookeeper_connect: str = declare(
+        "",
+        Setting("zookeeper.connect", Kind.STRING),
+        "The same by Kafka's name: host:2181,host2:2181/chroot.",
+    )
+    zookeeper_session_timeout_ms: int = declare(
+        18_000,
+        Setting("zookeeper.session.timeout.ms", Kind.INT, at_least=1),
+        "A broker not heard of for so long is given up by its cluster.",
+    )
     log_dir: tuple[str, ...] = declare(
         ("ottla-data",),
         Setting("log.dir", Kind.LIST),

@@ -16,7 +16,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 _KRAFT: Final = (
     "there is no controller quorum: a single node keeps its metadata in a file of its own"
 )
-_ZOOKEEPER: Final = "a single node keeps its metadata in a file of its own and needs no ZooKeeper"
+_ZOOKEEPER: Final = "it is given as an option of the address in zookeeper.connect, after a ?"
 _THREADS: Final = "the broker is one event loop and sizes its few helper threads itself"
 _JAVA: Final = "it names a Java class or belongs to the Java runtime"
 _PURGATORY: Final = "waiting requests are coroutines and need no purging"
