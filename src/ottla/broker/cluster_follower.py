@@ -162,6 +162,11 @@ class ClusterFollower:
             for partition in self._partitions.of_topic(topic.name).values():
                 self._replication.leave(partition)
         await self._replicas.delete(found.deleted)
+        for topic in found.changed:
+            if taken_away := self._replicas.taken_away(topic):
+                for partition in taken_away:
+                    self._replication.leave(partition)
+                await self._replicas.remove(taken_away)
 
     def _take_roles(self, topic: TopicImage) -> None:
         for index, partition in self._partitions.of_topic(topic.name).items():

@@ -46,6 +46,14 @@ class Partitions:
         self._by_name.setdefault(partition.id.topic, {})[partition.id.partition] = partition
         self._names[partition.topic_id] = partition.id.topic
 
+    def remove(self, partition: Partition) -> None:
+        """Forgets one partition."""
+        held = self._by_name.get(partition.id.topic, {})
+        if held.get(partition.id.partition) is partition:
+            del held[partition.id.partition]
+        if not held and self._by_name.pop(partition.id.topic, None) is not None:
+            self._names.pop(partition.topic_id, None)
+
     def remove_topic(self, topic: str) -> list[Partition]:
         """Forgets a topic; returns the partitions it had."""
         removed = list(self._by_name.pop(topic, {}).values())

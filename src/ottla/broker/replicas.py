@@ -88,17 +88,45 @@ class Replicas:
 
     async def delete(self, topics: Iterable[TopicImage]) -> None:
         """Lets go of the topics' partitions and sets their files aside for removal."""
-        gone = 0
         for topic in topics:
-            for partition in self._partitions.remove_topic(topic.name):
-                partition.close()
-                try:
-                    self._directory.delete_log(partition.id)
-                except OSError as error:
-                    log.error("the files of %s stay until the next start: %s", partition.id, error)
-                gone += 1
-                if not gone % LOGS_PER_TURN:
-                    await asyncio.sleep(0)
+            await self._set_aside(self._partitions.remove_topic(topic.name))
+
+    async def remove(self, taken_away: Iterable[Partition]) -> None:
+        """Lets go of partitions that others hold now."""
+        gone = list(taken_away)
+        for partition in gone:
+            log.info("%s is held by other brokers now: its files will be removed", partition.id)
+            self._partitions.remove(partition)
+        await self._set_aside(gone)
+
+    def taken_away(self, topic: TopicImage) -> list[Partition]:
+        """The partitions of a topic that this broker holds and should not any more.
+
+        The controller takes a replica away in the same multi in which it gives the partition a new
+        leader epoch. A picture with an older epoch, or one in which this broker is in sync, does
+        not go together with a replica taken away: then nothing is deleted.
+        """
+        me = self._view.broker_id
+        found = []
+        for index, partition in self._partitions.of_topic(topic.name).items():
+            if partition.topic_id != topic.id or index >= len(topic.partitions):
+                continue
+            image = topic.partitions[index]
+            if me in image.replicas or me in image.isr:
+                continue
+            if image.leader_epoch >= partition.leader_epoch:
+                found.append(partition)
+        return found
+
+    async def _set_aside(self, partitions: Iterable[Partition]) -> None:
+        for count, partition in enumerate(partitions, start=1):
+            partition.close()
+            try:
+                self._directory.delete_log(partition.id)
+            except OSError as error:
+                log.error("the files of %s stay until the next start: %s", partition.id, error)
+            if not count % LOGS_PER_TURN:
+                await asyncio.sleep(0)
 
     def configure(self, topics: Iterable[TopicImage]) -> None:
         """Lets changed settings take effect."""

@@ -31,14 +31,14 @@ pictures = st.lists(
 def painted(
     drawn: list[tuple[dict[str, tuple[int, list[Row]]], set[int], bool]],
 ) -> list[tuple[ClusterImage, bool]]:
-    """Pictures in which epochs grow, partitions do not vanish, and replicas stay where they are."""
+    """Pictures in which epochs grow, partitions do not vanish, and replicas move."""
     made: dict[tuple[str, int], list[tuple[int, ...]]] = {}
     sequence = []
     for number, (topics_drawn, brokers, waits) in enumerate(drawn):
         images = []
         for name, (incarnation, rows) in topics_drawn.items():
             held = made.setdefault((name, incarnation), [])
-            held += [row[2] for row in rows[len(held) :]]
+            held[: len(rows)] = [row[2] for row in rows]
             leaders = [row[0] for row in rows] + [-1] * len(held)
             images.append(
                 a_topic(

@@ -181,3 +181,49 @@ def test_files_that_cannot_be_set_aside_do_not_stop_what_follows() -> None:
             assert set(member.held()) == {"b-0"}
 
     run(scenario())
+
+
+# --- replicas taken away ---
+
+
+def test_a_replica_taken_away_is_left_and_its_log_removed() -> None:
+    async def scenario() -> None:
+        both = a_topic("a", a_partition(0, 2, 2, 1), a_partition(1, 1, 1))
+        async with a_member(a_picture(both, brokers=(1, 2, 3))) as member:
+            old = member.partitions.find("a", 0)
+            moved = a_topic("a", a_partition(0, 2, 2, 3, epoch=1), a_partition(1, 1, 1))
+            picture = a_picture(moved, brokers=(1, 2, 3))
+            await member.show(picture)
+            assert member.held() == expected(picture)
+            assert set(member.held()) == {"a-1"}
+            assert old.is_closed
+            assert "leave a-0" in member.following.events
+            assert [str(each) for each in member.directory.partitions()] == ["a-1"]
+
+    run(scenario())
+
+
+def test_a_replica_that_comes_back_begins_with_an_empty_log() -> None:
+    async def scenario() -> None:
+        async with a_member(a_picture(A)) as member:
+            member.partitions.find("a", 0).append(batch(b"old"))
+            await member.show(a_picture(a_topic("a", a_partition(0, 2, 2, epoch=1))))
+            assert not len(member.partitions)
+            await member.show(a_picture(a_topic("a", a_partition(0, 2, 2, 1, epoch=1, isr=[2]))))
+            assert member.partitions.find("a", 0).log.end_offset == 0
+
+    run(scenario())
+
+
+def test_nothing_is_deleted_by_a_picture_older_than_the_role_or_one_that_contradicts_itself() -> (
+    None
+):
+    async def scenario() -> None:
+        held = a_topic("a", a_partition(0, 1, 1, 2, epoch=5))
+        async with a_member(a_picture(held)) as member:
+            await member.show(a_picture(a_topic("a", a_partition(0, 2, 2, epoch=4))))
+            assert len(member.partitions) == 1
+            await member.show(a_picture(a_topic("a", a_partition(0, 2, 2, epoch=6, isr=[1, 2]))))
+            assert len(member.partitions) == 1
+
+    run(scenario())
