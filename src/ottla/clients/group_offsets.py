@@ -82,12 +82,18 @@ Ranges = Mapping[TopicPartition, tuple[Offset, Offset]]
 """For partitions the range [start, end) of offsets a reader can have."""
 
 
-async def committed_offsets(client: Client, group: str) -> dict[TopicPartition, CommittedOffset]:
-    """All offsets a group has committed; none for a group nobody knows."""
+async def committed_offsets(
+    client: Client, group: str, *, waits_for_transactions: bool = False
+) -> dict[TopicPartition, CommittedOffset]:
+    """All offsets a group has committed; none for a group nobody knows.
+
+    With `waits_for_transactions` none that a transaction about to end is changing.
+    """
     request = OffsetFetchRequest(
         group_id=group,
         topics=None,
         groups=[OffsetFetchRequestGroup(group_id=group, topics=None)],
+        require_stable=waits_for_transactions,
     )
 
     async def attempt() -> dict[TopicPartition, CommittedOffset]:
