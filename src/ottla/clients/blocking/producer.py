@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from time import time_ns
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ottla.clients.arrow.sending import TableBatches, send_table
+from ottla.clients.arrow.table_sent import TableSent
 from ottla.clients.blocking.loop_thread import LoopThread, close_at_exit
 from ottla.clients.consumer.group_place import GroupPlace, OffsetAndMetadata
 from ottla.clients.failures import ClientClosed, Fenced, WrongUse
@@ -29,6 +32,9 @@ from ottla.clients.producer.transaction import Transaction
 from ottla.clients.serializers import Choice
 from ottla.clients.settings_source import Config
 from ottla.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class Producer:
@@ -108,13 +114,16 @@ class Producer:
         the producer's own thread, and should be quick.
         """
         core = self._core
-        if core.is_plain and partition is None and not headers:
-            slot = core.append_plain(topic, key, value, timestamp_ms, on_delivery)
-            if slot is not None:
-                return Delivery(slot[0], slot[1])
-        if self._loop.is_foreign:
-            raise ClientClosed("producer", "belongs to the process that forked this one")
-        core.check_may_send()
+        if (
+            core.is_plain
+            and partition is None
+            and timestamp_ms is None
+            and on_delivery is None
+            and not headers
+            and (batch := core.open_batch(topic, key)) is not None
+            and (index := batch.add(time_ns() // 1_000_000, key, value)) >= 0
+        ):
+            return Delivery(batch, index)
         pairs = headers.items() if isinstance(headers, Mapping) else headers
         record = OutgoingRecord(topic, value, key, partition, tuple(pairs), timestamp_ms)
         slot = self._send_with_care(record, on_delivery)
@@ -122,6 +131,9 @@ class Producer:
 
     def _send_with_care(self, record: OutgoingRecord, callback: Callback | None) -> Slot:
         core = self._core
+        if self._loop.is_foreign:
+            raise ClientClosed("producer", "belongs to the process that forked this one")
+        core.check_may_send()
         record, callback = core.prepare(record, callback)
         route = core.accumulator.routes.get(record.topic)
         if route is None or (record.partition or 0) >= len(route.queues):
@@ -137,6 +149,26 @@ class Producer:
                 raise core.buffer_full()
             core.accumulator.wait_memory(left_s, releases)
             core.check_may_send()
+
+    def send_arrow(
+        self,
+        topic: str,
+        table: pyarrow.Table | pyarrow.RecordBatch | pyarrow.RecordBatchReader,
+        *,
+        partition: int | None = None,
+    ) -> TableSent:
+        """Sends whole tables and waits until they are written: where, or TableNotSent.
+
+        Columns are `value` or `key` or both, of bytes or text, and perhaps `timestamp`, `headers`
+        and `partition`; rows without a partition are placed as single records are. Each partition
+        gets its rows in order, behind what was sent before. Serializers and interceptors are not
+        used.
+        """
+        core = self._core
+        if self._loop.is_foreign:
+            raise ClientClosed("producer", "belongs to the process that forked this one")
+        core.check_may_send()
+        return send_table(core, self._loop, TableBatches(core, topic, table, partition))
 
     def flush(self) -> None:
         """Returns when everything sent so far has the broker's word."""

@@ -1,7 +1,8 @@
 """Where records wait for their batch to be full or old enough, within a limit of memory.
 
 Records come from any thread; the sender takes batches away on the loop. The lock is held for the
-length of an append or a handful of list operations, and never while anything waits.
+length of an append or a handful of list operations, and never while anything waits. Where appends
+are compiled, records go past it into a batch that is open and has room (see core.py).
 
 Invariants:
 1. `used_bytes` is the sum of what unfinished batches have reserved, and at most `buffer_memory`,
@@ -19,17 +20,20 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from ottla.clients.producer.batch import RECORD_OVERHEAD_BYTES, Callback, ProducerBatch
+from ottla.clients.producer.batch import Callback, ProducerBatch
 from ottla.clients.producer.routing import PartitionQueue, Route
 from ottla.clients.producer.settings import ProducerSettings
 from ottla.errors import RecordTooLarge
+from ottla.records import speed
 from ottla.records.batch import HEADER_BYTES
-from ottla.records.record import Headers
 
 RESERVE_BYTES: Final = 16 * 1024
-"""Memory is taken from the limit in such steps as a batch grows."""
+"""What a batch takes from the limit at first; as it grows, it doubles."""
+RECORD_OVERHEAD_BYTES: Final = 11
+"""Lengths and deltas of a record on the wire, about."""
 OBJECT_BYTES: Final = 64
-"""What a waiting record takes besides its bytes, about."""
+"""What a record that is not encoded when it comes takes besides its bytes, about."""
+NO_HEADERS: Final = b"\0"
 
 Slot = tuple[ProducerBatch, int]
 """A batch, and the index of the record in it."""
@@ -46,6 +50,7 @@ class Accumulator:
         "_memory_waiters",
         "_record_bytes_max",
         "_wake",
+        "is_short",
         "is_woken",
         "lingering",
         "lock",
@@ -75,6 +80,8 @@ class Accumulator:
         self.releases = 0
         """How often memory was given back."""
         self.is_woken = False
+        self.is_short = False
+        """Somebody waits for memory: batches are sent as they are, and linger no longer."""
 
     # --- from any thread
 
@@ -86,31 +93,21 @@ class Accumulator:
         key: bytes | None,
         value: bytes | None,
         *,
-        headers: Headers = (),
+        headers: bytes = NO_HEADERS,
         callback: Callback | None = None,
     ) -> Slot | None:
         """Adds a record; without a queue to the partition whose turn it is. None: no memory."""
-        size = RECORD_OVERHEAD_BYTES
-        if value is not None:
-            size += len(value)
-        if key is not None:
-            size += len(key)
-        if headers:
-            size += sum(len(name) + len(text or b"") + 4 for name, text in headers)
         with self.lock:
-            target = route.queues[route.sticky] if queue is None else queue
+            target = route.turn if queue is None else queue
             batch = target.open
-            if batch is None or batch.size + size > batch.room:
+            index = -1 if batch is None else batch.add(timestamp_ms, key, value, headers)
+            if batch is None or index < 0:
+                size = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") + len(headers)
                 batch = self._make_room(route, target, size, moves_on=queue is None)
                 if batch is None:
                     return None
-            index = len(batch.values)
-            batch.timestamps.append(timestamp_ms)
-            batch.keys.append(key)
-            batch.values.append(value)
-            batch.size += size
-            if headers:
-                batch.headers[index] = headers
+                index = batch.add(timestamp_ms, key, value, headers)
+                assert index >= 0, "room was made for it"
             if callback is not None:
                 batch.callbacks.append((index, callback))
         return batch, index
@@ -121,8 +118,13 @@ class Accumulator:
         """A batch with room for `size` bytes: the open one grown, or a new one."""
         batch = queue.open
         if batch is not None:
-            if batch.size + size <= self._batch_bytes:
-                return batch if self._reserve(batch, size) else None
+            assert batch.records is not None
+            wanted = batch.records.size() + size
+            if wanted <= self._batch_bytes:
+                if not self._reserve(batch, wanted):
+                    return None
+                batch.records.grow(max(wanted, min(batch.reserved, self._batch_bytes)))
+                return batch
             self._close(queue, route)
             if moves_on:
                 queue = route.choose_sticky()
@@ -131,9 +133,10 @@ class Accumulator:
         if size > self._record_bytes_max:
             raise RecordTooLarge(size, self._record_bytes_max)
         batch = ProducerBatch(route.topic, queue.partition, time.monotonic())
-        if not self._reserve(batch, size):
-            self.wake()
+        wanted = HEADER_BYTES + size
+        if not self._reserve(batch, wanted):
             return None
+        batch.open(max(wanted, min(batch.reserved, self._batch_bytes)))
         queue.open = batch
         self.unfinished.add(batch)
         self.lingering.append((batch, queue))
@@ -142,15 +145,22 @@ class Accumulator:
         self.wake()
         return batch
 
-    def _reserve(self, batch: ProducerBatch, size: int) -> bool:
-        wanted = batch.size + size + OBJECT_BYTES * len(batch.values)
-        step = max(RESERVE_BYTES, wanted - batch.reserved)
+    def _reserve(self, batch: ProducerBatch, wanted: int) -> bool:
+        """Takes memory for a batch of `wanted` bytes at least; False where there is not so much."""
+        if not speed.IS_ACCELERATED:
+            wanted += OBJECT_BYTES * len(batch.timestamps)
+        least = wanted - batch.reserved
+        most = max(wanted, self._batch_bytes) - batch.reserved
+        step = min(max(RESERVE_BYTES, batch.reserved, least), most)
         used = self.used_bytes
+        if used + step > self._limit_bytes:
+            step = least
         if used + step > self._limit_bytes and used > 0:
+            self.is_short = True
+            self.wake()
             return False
         self.used_bytes = used + step
         batch.reserved += step
-        batch.room = min(batch.size + max(step, size), max(self._batch_bytes, batch.size + size))
         return True
 
     def wake(self) -> None:
@@ -182,8 +192,7 @@ class Accumulator:
         batch = queue.open
         if batch is None:
             return
-        batch.is_closed = True
-        batch.record_count = len(batch.values)
+        batch.close()
         queue.open = None
         queue.pending.append(batch)
         self.ready[queue] = route
@@ -192,6 +201,8 @@ class Accumulator:
         """Closes batches that have waited long enough; returns when the next one will have."""
         lingering = self.lingering
         with self.lock:
+            is_flushing |= self.is_short
+            self.is_short = False
             while lingering:
                 batch, queue = lingering[0]
                 due = batch.created + self._linger_s
@@ -210,7 +221,7 @@ class Accumulator:
             if self.used_bytes + size > self._limit_bytes and self.used_bytes > 0:
                 return False
             self.used_bytes += size
-            batch.reserved = size
+            batch.reserved = batch.size = size
             batch.is_closed = True
             queue = route.queues[batch.partition]
             self._close(queue, route)

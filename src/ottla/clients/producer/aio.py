@@ -6,9 +6,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from time import time_ns
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ottla.clients.arrow.sending import TableBatches, send_table_async
+from ottla.clients.arrow.table_sent import TableSent
 from ottla.clients.consumer.group_place import GroupPlace, OffsetAndMetadata
 from ottla.clients.failures import ClientClosed, Fenced, WrongUse
 from ottla.clients.metadata import TopicInfo
@@ -27,6 +30,9 @@ from ottla.clients.producer.routing import Partitioner
 from ottla.clients.serializers import Choice
 from ottla.clients.settings_source import Config
 from ottla.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class Producer:
@@ -102,16 +108,22 @@ class Producer:
         Waits only for memory, or for a topic that is not known yet.
         """
         core = self._core
-        if core is None or not core.is_plain or headers or partition is not None:
-            slot = None
-        else:
-            slot = core.append_plain(topic, key, value, timestamp_ms, on_delivery)
-        if slot is None:
-            core = self._running()
-            core.check_may_send()
-            pairs = headers.items() if isinstance(headers, Mapping) else headers
-            record = OutgoingRecord(topic, value, key, partition, tuple(pairs), timestamp_ms)
-            slot = await self._send_with_care(core, record, on_delivery)
+        if (
+            core is not None
+            and core.is_plain
+            and partition is None
+            and timestamp_ms is None
+            and on_delivery is None
+            and not headers
+            and (batch := core.open_batch(topic, key)) is not None
+            and (index := batch.add(time_ns() // 1_000_000, key, value)) >= 0
+        ):
+            return AwaitableDelivery(batch, index)
+        core = self._running()
+        core.check_may_send()
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        record = OutgoingRecord(topic, value, key, partition, tuple(pairs), timestamp_ms)
+        slot = await self._send_with_care(core, record, on_delivery)
         if slot[1] == 0:
             await asyncio.sleep(0)  # a batch began: let the one before it be sent
         return AwaitableDelivery(slot[0], slot[1])
@@ -144,6 +156,24 @@ class Producer:
                 raise core.buffer_full()
             await core.accumulator.wait_memory_async(left_s)
         return slot
+
+    async def send_arrow(
+        self,
+        topic: str,
+        table: pyarrow.Table | pyarrow.RecordBatch | pyarrow.RecordBatchReader,
+        *,
+        partition: int | None = None,
+    ) -> TableSent:
+        """Sends whole tables and waits until they are written: where, or TableNotSent.
+
+        Columns are `value` or `key` or both, of bytes or text, and perhaps `timestamp`, `headers`
+        and `partition`; rows without a partition are placed as single records are. Each partition
+        gets its rows in order, behind what was sent before. Serializers and interceptors are not
+        used.
+        """
+        core = self._running()
+        core.check_may_send()
+        return await send_table_async(core, TableBatches(core, topic, table, partition))
 
     async def flush(self) -> None:
         """Returns when everything sent so far has the broker's word."""

@@ -3,7 +3,8 @@
 Life: open (takes records) → closed → encoded and stamped, on its way, perhaps repeatedly → done.
 
 Invariants:
-1. Only whoever holds the accumulator's lock appends or closes; all else happens on the loop.
+1. Only whoever holds the accumulator's lock opens or closes, and so does whoever appends, unless
+   the compiled gatherer is there, whose appends need none; all else happens on the loop.
 2. `is_done` is set after the outcome, and waiters look at it after they have registered: nobody
    waits for a batch that is done.
 """
@@ -13,14 +14,12 @@ from __future__ import annotations
 import asyncio
 import struct
 import threading
-from collections.abc import Callable, Iterable
-from itertools import repeat
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 from crc32c import crc32c
 
-from ottla.clients.producer.encoding import encode_payload
 from ottla.errors import OttlaError
 from ottla.records import speed
 from ottla.records.batch import (
@@ -30,14 +29,10 @@ from ottla.records.batch import (
     PRODUCER_ID_POSITION,
     TRANSACTIONAL_BIT,
 )
-from ottla.records.builder import NO_PRODUCER, BatchHeader, ProducerStamp, encode_batch
+from ottla.records.builder import NO_PRODUCER, BatchHeader, ProducerStamp, encode_batch, seal
 from ottla.records.compression import Compression
-from ottla.records.record import Headers
-from ottla.records.rows import build_rows
 
 UNKNOWN_OFFSET: Final = -1
-RECORD_OVERHEAD_BYTES: Final = 12
-"""Lengths, deltas and counts of a record on the wire, about."""
 _STAMP: Final = struct.Struct(">qhi")
 
 
@@ -58,6 +53,7 @@ class ProducerBatch:
     """One batch on its way to one partition."""
 
     __slots__ = (
+        "add",
         "append_time_ms",
         "attempts",
         "base_offset",
@@ -69,23 +65,20 @@ class ProducerBatch:
         "error",
         "event_waiters",
         "future_waiters",
-        "headers",
         "is_closed",
         "is_done",
         "is_in_doubt",
-        "keys",
         "order",
         "order_step",
         "parent",
         "partition",
         "record_count",
+        "records",
         "reserved",
-        "room",
         "size",
         "stamp",
         "timestamps",
         "topic",
-        "values",
     )
 
     def __init__(self, topic: str, partition: int, created: float) -> None:
@@ -93,15 +86,12 @@ class ProducerBatch:
         self.partition = partition
         self.created = created
         self.timestamps: list[int] = []
-        self.keys: list[bytes | None] = []
-        self.values: list[bytes | None] = []
-        self.headers: dict[int, Headers] = {}
         self.callbacks: list[tuple[int, Callback]] = []
         self.size = HEADER_BYTES
-        self.room = 0
-        """How large it may grow before the accumulator must be asked again."""
+        """In bytes, about, once it is closed."""
         self.reserved = 0
         self.record_count = 0
+        self.records: speed.encoding.RecordGatherer | None = None
         self.is_closed = False
         self.data: bytearray | None = None
         self.stamp = NO_PRODUCER
@@ -122,29 +112,51 @@ class ProducerBatch:
         self.event_waiters: list[threading.Event] = []
         self.future_waiters: list[asyncio.Future[None]] = []
 
+    # --- taking records
+
+    def open(self, room: int) -> None:
+        """Takes records by `add(timestamp, key, value, encoded headers)` as long as there is room.
+
+        `add` gives a record's index, or -1 where it has no place here.
+        """
+        records = speed.encoding.RecordGatherer(HEADER_BYTES, room)
+        self.records = records
+        self.timestamps = records.timestamps()
+        self.add = records.append
+
+    def close(self) -> None:
+        """Takes no more."""
+        assert self.records is not None
+        self.records.close()
+        self.record_count = self.records.count()
+        self.size = self.records.size()
+        self.is_closed = True
+
     # --- on its way
 
-    def encode(self, compression: Compression, level: int | None) -> None:
-        """Makes the bytes; the columns are let go, save the timestamps that metadata tells."""
-        if self.data is not None:
-            return
-        timestamps = self.timestamps
-        if speed.IS_ACCELERATED:
-            headers: Iterable[Headers] = repeat(())
-            if self.headers:
-                headers = [self.headers.get(index, ()) for index in range(len(timestamps))]
-            rows = list(zip(timestamps, self.keys, self.values, headers, strict=False))
-            self.data = build_rows(rows, compression=compression, level=level)
+    def encode(
+        self, compression: Compression, level: int | None, stamp: ProducerStamp = NO_PRODUCER
+    ) -> None:
+        """Makes the bytes; the records are let go, save the timestamps that metadata tells."""
+        records, self.records = self.records, None
+        assert records is not None
+        header = BatchHeader(
+            record_count=self.record_count,
+            last_offset_delta=self.record_count - 1,
+            base_timestamp=self.timestamps[0],
+            max_timestamp=records.max_timestamp(),
+            attributes=TRANSACTIONAL_BIT if stamp.is_transactional else 0,
+            producer_id=stamp.producer_id,
+            producer_epoch=stamp.producer_epoch,
+            base_sequence=stamp.base_sequence,
+        )
+        data = records.payload()
+        if compression is Compression.NONE:
+            seal(data, header, compression)
         else:
-            header = BatchHeader(
-                record_count=len(timestamps),
-                last_offset_delta=len(timestamps) - 1,
-                base_timestamp=timestamps[0],
-                max_timestamp=max(timestamps),
-            )
-            payload = encode_payload(timestamps, self.keys, self.values, self.headers)
-            self.data = encode_batch(header, payload, compression, level)
-        self.keys, self.values, self.headers = [], [], {}
+            data = encode_batch(header, memoryview(data)[HEADER_BYTES:], compression, level)
+        self.data = data
+        self.stamp = stamp
 
     def stamp_with(self, stamp: ProducerStamp) -> None:
         """Writes who sends it and its sequence into the bytes."""

@@ -2,8 +2,9 @@
 
     interceptors → serializers → partitioner → accumulator → sender → connection
 
-`append` and what it calls may run in any thread; all that waits runs on the loop. The faces differ
-only in how they wait.
+A record of bytes to a known topic takes the short way: `open_batch`, and then the batch's `add`,
+which is all of it; every other goes through `prepare` and `append`. What these call may run
+in any thread; all that waits runs on the loop. The faces differ only in how they wait.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from time import time_ns
-from typing import Any
+from typing import Any, Final
 
 from ottla.clients.connection_settings import ConnectionSettings, client_for
 from ottla.clients.failures import (
@@ -26,7 +26,7 @@ from ottla.clients.failures import (
     WrongUse,
 )
 from ottla.clients.metadata import TopicInfo
-from ottla.clients.producer.accumulator import Accumulator, Slot
+from ottla.clients.producer.accumulator import NO_HEADERS, Accumulator, Slot
 from ottla.clients.producer.batch import Callback, ProducerBatch
 from ottla.clients.producer.identity import Identity
 from ottla.clients.producer.interceptors import OutgoingRecord, ProducerInterceptor
@@ -34,12 +34,15 @@ from ottla.clients.producer.metrics import ProducerMetrics
 from ottla.clients.producer.routing import Partitioner, PartitionQueue, Route
 from ottla.clients.producer.sender import Sender
 from ottla.clients.producer.settings import ProducerSettings, check_together
-from ottla.clients.producer.transaction import Transaction
+from ottla.clients.producer.transaction import Phase, Transaction
 from ottla.clients.serializers import Choice, as_bytes, serializer_for
 from ottla.clients.settings_source import Config, SettingsSource
 from ottla.errors import OttlaError, RequestFailed
 from ottla.net.client_connection import ConnectionFailed
-from ottla.records.record import Headers
+from ottla.records import speed
+from ottla.records.record import Headers, encode_headers
+
+_TIMESTAMP_END: Final = 2**63
 
 HeadersInput = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 
@@ -57,6 +60,8 @@ class ProducerPlan:
     partitioner: Partitioner | None = None
     interceptors: tuple[ProducerInterceptor, ...] = ()
     idempotence_was_asked: bool = False
+    batch_size_was_given: bool = False
+    """Otherwise whole tables travel in larger batches than single records."""
 
 
 def plan_producer(
@@ -80,6 +85,7 @@ def plan_producer(
         partitioner,
         tuple(interceptors),
         was_asked,
+        source.was_given("batch.size"),
     )
 
 
@@ -92,6 +98,7 @@ class ProducerCore:
         "_is_closed",
         "_looking",
         "_refresher",
+        "_routes",
         "_sender",
         "accumulator",
         "identity",
@@ -122,15 +129,17 @@ class ProducerCore:
             self._look_soon,
         )
         self._ignores_keys = settings.partitioner_ignore_keys
-        self.is_plain = not (
+        self._routes = self.accumulator.routes
+        may_append = call_on_loop is None or speed.IS_ACCELERATED
+        self.is_plain = may_append and not (
             plan.interceptors
             or plan.key_serializer
             or plan.value_serializer
             or plan.partitioner
             or self._ignores_keys
-            or settings.transactional_id
         )
-        """Whether `append_plain` may be tried, until the end."""
+        """Whether the short way may be tried, until the end. With threads it needs appends that
+        need no lock: compiled ones."""
         self._looking: asyncio.Task[None] | None = None
         self._refresher: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -164,48 +173,39 @@ class ProducerCore:
             callback = _telling_all(plan.interceptors, callback)
         key = _serialized("key", plan.key_serializer, record.key)
         value = _serialized("value", plan.value_serializer, record.value)
+        if key is record.key and value is record.value:
+            return record, callback
         return OutgoingRecord(
             record.topic, value, key, record.partition, record.headers, record.timestamp_ms
         ), callback
 
-    def append_plain(
-        self,
-        topic: str,
-        key: object,
-        value: object,
-        timestamp_ms: int | None,
-        callback: Callback | None,
-    ) -> Slot | None:
-        """The short way of a record of bytes to a known topic; None where it must go the long."""
-        accumulator = self.accumulator
-        route = accumulator.routes.get(topic)
-        if route is None or (type(value) is not bytes and value is not None):
+    def open_batch(self, topic: str, key: object) -> ProducerBatch | None:
+        """Where a record without headers may be added at once; None where it must go the long way.
+
+        Only while `is_plain`. What comes next may close the batch or find it full: then its `add`
+        says so.
+        """
+        if self.transaction is not None and self.transaction.phase is not Phase.OPEN:
+            return None
+        route = self._routes.get(topic)
+        if route is None:
             return None
         if key is None:
-            queue = None
-        elif type(key) is bytes:
-            queue = route.for_key(key)
-        else:
-            return None
-        if timestamp_ms is None:
-            timestamp_ms = time_ns() // 1_000_000
-        if callback is None:
-            return accumulator.append(route, queue, timestamp_ms, key, value)
-        return accumulator.append(route, queue, timestamp_ms, key, value, callback=callback)
+            return route.turn.open
+        return route.for_key(key).open if type(key) is bytes else None
 
     def append(
         self, route: Route, record: OutgoingRecord, callback: Callback | None = None
     ) -> Slot | None:
         """A record of bytes into its batch; None while there is no memory for it."""
-        timestamp_ms = record.timestamp_ms
         headers = record.headers
         return self.accumulator.append(
             route,
             self.queue_for(route, record.partition, record.key, record.value),
-            time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
+            _timestamp(record.timestamp_ms),
             record.key,
             record.value,
-            headers=normal_headers(headers) if headers else (),
+            headers=encode_headers(normal_headers(headers)) if headers else NO_HEADERS,
             callback=callback,
         )
 
@@ -372,6 +372,14 @@ class ProducerCore:
         while True:
             await asyncio.sleep(age_s)
             self._look_soon()
+
+
+def _timestamp(given_ms: int | None) -> int:
+    if given_ms is None:
+        return time.time_ns() // 1_000_000
+    if not isinstance(given_ms, int) or not 0 <= given_ms < _TIMESTAMP_END:
+        raise WrongUse(f"a timestamp is in milliseconds since 1970, not {given_ms!r}")
+    return given_ms
 
 
 def normal_headers(headers: HeadersInput) -> Headers:

@@ -225,6 +225,8 @@ class Outcomes:
             unfinished = list(self._accumulator.unfinished)
             for route in self._accumulator.routes.values():
                 for queue in route.queues:
+                    if queue.open is not None:
+                        queue.open.close()
                     queue.open = None
                     queue.pending.clear()
                     queue.in_flight.clear()

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import random
 from collections import deque
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from ottla.clients.metadata import TopicInfo
 from ottla.clients.partitioner import murmur2
 from ottla.clients.producer.batch import ProducerBatch
 from ottla.model.ids import BrokerId, TopicId, TopicPartition
+from ottla.records import speed
 from ottla.records.builder import NO_PRODUCER, ProducerStamp
 
 KEYS_REMEMBERED_MAX: Final = 65_536
@@ -88,15 +90,29 @@ class PartitionQueue:
 class Route:
     """The partitions of one topic, and where the next record without a key goes."""
 
-    __slots__ = ("_hashes", "available", "id", "leaders", "queues", "sticky", "topic")
+    __slots__ = (
+        "_hash_of_key",
+        "_hashes",
+        "available",
+        "id",
+        "leaders",
+        "queues",
+        "sticky",
+        "topic",
+        "turn",
+    )
 
     def __init__(self, topic: TopicInfo) -> None:
         self.topic = topic.name
         self.queues: list[PartitionQueue] = []
         self._hashes: dict[bytes, int] = {}
+        self._hash_of_key: Callable[[bytes], int] = self._remembered_hash
+        if speed.IS_ACCELERATED:
+            self._hash_of_key = speed.encoding.hash_of_key
         self.sticky = 0
         self.update(topic)
-        self.choose_sticky()
+        self.turn: PartitionQueue = self.choose_sticky()
+        """Where the next record without a key goes."""
 
     def update(self, topic: TopicInfo) -> None:
         """Takes over what is newly known; partitions are only ever added."""
@@ -110,14 +126,18 @@ class Route:
 
     def for_key(self, key: bytes) -> PartitionQueue:
         """The partition where every client puts this key."""
+        queues = self.queues
+        return queues[self._hash_of_key(key) % len(queues)]
+
+    def _remembered_hash(self, key: bytes) -> int:
+        """In Python a hash costs more than to look it up."""
         number = self._hashes.get(key)
         if number is None:
             number = murmur2(key) & _POSITIVE
             if len(self._hashes) >= KEYS_REMEMBERED_MAX:
                 self._hashes.clear()
             self._hashes[key] = number
-        queues = self.queues
-        return queues[number % len(queues)]
+        return number
 
     def choose_sticky(self) -> PartitionQueue:
         """Another partition, among those with a leader, for the next records without a key."""
@@ -129,4 +149,5 @@ class Route:
             self.sticky = chosen
         elif available:
             self.sticky = available[0]
-        return self.queues[self.sticky]
+        self.turn = self.queues[self.sticky]
+        return self.turn

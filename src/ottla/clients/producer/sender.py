@@ -246,15 +246,22 @@ class Sender:
 
     def _prepare(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         """Bytes and, with idempotence, the next sequences."""
-        settings = self._settings
-        batch.encode(settings.compression, settings.compression_level)
         batch.attempts += 1
         if batch.order == 0.0:
             self._sent += 1.0
             batch.order = self._sent
+        stamp = self._stamp(queue, batch)
+        if batch.data is None:
+            settings = self._settings
+            batch.encode(settings.compression, settings.compression_level, stamp)
+        elif stamp != batch.stamp:
+            batch.stamp_with(stamp)
+
+    def _stamp(self, queue: PartitionQueue, batch: ProducerBatch) -> ProducerStamp:
+        """Who sends the batch, and its sequence: the one it has, or the partition's next."""
         identity = self._permission.identity
-        if not settings.enable_idempotence or identity is None or identity is NO_PRODUCER:
-            return
+        if not self._settings.enable_idempotence or identity is None or identity is NO_PRODUCER:
+            return NO_PRODUCER
         if batch.base_sequence < 0:
             if queue.producer.producer_id < 0 or (
                 self._permission.is_transactional and queue.producer is not identity
@@ -264,14 +271,12 @@ class Sender:
             batch.base_sequence = queue.next_sequence
             queue.next_sequence = (queue.next_sequence + batch.record_count) % SEQUENCES
         producer = queue.producer
-        stamp = ProducerStamp(
+        return ProducerStamp(
             producer.producer_id,
             producer.producer_epoch,
             batch.base_sequence,
             self._permission.is_transactional,
         )
-        if stamp != batch.stamp:
-            batch.stamp_with(stamp)
 
     # --- one request
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 from ottla.clients.producer.batch import ProducerBatch
 from ottla.records.batch import RecordBatch
+from ottla.records.record import encode_headers
 
 
 def halves(batch: ProducerBatch) -> tuple[ProducerBatch, ProducerBatch]:
@@ -17,14 +20,11 @@ def halves(batch: ProducerBatch) -> tuple[ProducerBatch, ProducerBatch]:
         part.order = batch.order + start / len(records) * batch.order_step
         part.order_step = batch.order_step / 2
         part.parent = batch
-        part.is_closed = True
-        for index, record in enumerate(records[start:end]):
-            part.timestamps.append(record.timestamp)
-            part.keys.append(record.key)
-            part.values.append(record.value)
-            if record.headers:
-                part.headers[index] = record.headers
-        part.record_count = end - start
+        part.open(room=sys.maxsize)
+        for record in records[start:end]:
+            headers = encode_headers(record.headers)
+            part.add(record.timestamp, record.key, record.value, headers)
+        part.close()
         part.callbacks = [(i - start, call) for i, call in batch.callbacks if start <= i < end]
         parts.append(part)
     return parts[0], parts[1]
