@@ -1,0 +1,38 @@
+"""Topics as Spark frames: `format("ottla")` for read, readStream, write and writeStream.
+
+session.py, java.py    a local Spark, tuned, and its Java; register() for any other Spark
+data_source.py, plain_errors.py    what Spark calls, and how it is told what is wrong
+options.py          names and texts of options        source_plan.py, sink_plan.py  what they mean
+selection.py, bounds.py, offsets.py    which partitions, from where to where
+cluster_access.py   what the driver asks the cluster
+offset_ranges.py, admission.py, pushdown.py    pure decisions on what is read when, by which task
+batch_reader.py, stream_reader.py, range_reader.py, record_columns.py    reading
+writers.py, row_encoder.py, batch_appender.py      writing: rows to record batches to partitions
+batch_commit.py, ledger.py    a micro-batch in one transaction, once
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla.spark.data_source import OttlaDataSource as OttlaDataSource
+    from ottla.spark.session import register as register
+    from ottla.spark.session import session as session
+
+_HOMES = {
+    "OttlaDataSource": "ottla.spark.data_source",
+    "register": "ottla.spark.session",
+    "session": "ottla.spark.session",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ottla.spark' has no attribute {name!r}")
+    from importlib import import_module, util
+
+    if util.find_spec("pyspark") is None:
+        raise ImportError("this needs PySpark, which is an extra: pip install 'ottla[spark]'")
+    return getattr(import_module(home), name)

@@ -1,0 +1,64 @@
+"""Everything a read is told, from its options; the driver and the tasks have the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ottla.clients.connection_settings import ConnectionSettings, addresses_of
+from ottla.clients.consumer.settings import ConsumerSettings
+from ottla.clients.settings_source import SettingsSource
+from ottla.spark.bounds import Bound, ending_bound, starting_bound
+from ottla.spark.options import OptionTexts, TriggerLimits, Use, trigger_limits
+from ottla.spark.selection import Selection, selection_of
+
+_ISOLATION: Final = "isolation.level"
+_GROUP: Final = "group.id"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """What to read, and how."""
+
+    selection: Selection
+    start: Bound
+    end: Bound | None
+    """Of a batch; a stream has none."""
+    kafka: Mapping[str, str]
+    """A consumer's settings under Kafka's names."""
+    connection: ConnectionSettings
+    committed_only: bool
+    group_id: str = ""
+    has_headers: bool = False
+    fails_on_data_loss: bool = True
+    tasks_min: int | None = None
+    records_max: int | None = None
+    """The most offsets of one task."""
+    limits: TriggerLimits = field(default_factory=TriggerLimits)
+
+
+def source_plan(use: Use, options: Mapping[str, str]) -> SourcePlan:
+    """Reads and checks the options; ConfigError says what is wrong with them."""
+    texts = OptionTexts(use, options)
+    kafka = texts.kafka()
+    group = texts.text(_GROUP) or kafka.pop(_GROUP, "")
+    kafka.setdefault(_ISOLATION, "read_committed")
+    source = SettingsSource("reader", kafka, {})
+    source.check_names((ConnectionSettings, ConsumerSettings))
+    connection = source.read(ConnectionSettings)
+    addresses_of(connection)  # complains where they are none
+    return SourcePlan(
+        selection=selection_of(texts),
+        start=starting_bound(texts),
+        end=ending_bound(texts) if use is Use.READ else None,
+        kafka=kafka,
+        connection=connection,
+        committed_only=source.read(ConsumerSettings).committed_only,
+        group_id=group,
+        has_headers=texts.flag("includeHeaders", default=False),
+        fails_on_data_loss=texts.flag("failOnDataLoss", default=True),
+        tasks_min=texts.number("minPartitions"),
+        records_max=texts.number("maxRecordsPerPartition"),
+        limits=trigger_limits(texts) if use is Use.STREAM_READ else TriggerLimits(),
+    )
