@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.clients.address import Address
 from ottla.errors import (
@@ -28,6 +28,9 @@ from ottla.errors import (
 )
 from ottla.model.ids import Offset, TopicPartition
 from ottla.net.client_connection import ConnectionFailed, NotABroker
+
+if TYPE_CHECKING:
+    from ottla.clients.arrow.table_sent import TableSent
 
 
 class NoBrokerReachable(OttlaError):
@@ -182,6 +185,18 @@ class TransactionMustAbort(OttlaError):
         super().__init__(f"the transaction cannot commit: {cause}")
 
 
+class TableNotSent(OttlaError):
+    """Not all of a table was written: `sent` says what was, `cause` why the rest was not."""
+
+    def __init__(self, cause: OttlaError, sent: TableSent, failed_count: int) -> None:
+        self.code = cause.code
+        self.cause = cause
+        self.sent = sent
+        self.failed_count = failed_count
+        """Records that were handed over and came to nothing; the rows behind them were not."""
+        super().__init__(f"{sent.record_count} records of the table were written, then: {cause}")
+
+
 class CommitRefused(OttlaError):
     """The group has rebalanced: its partitions belong to others, who read them again."""
 
@@ -243,7 +258,7 @@ def fault_of(error: BaseException) -> Fault:
         return Fault.CALLER
     if isinstance(error, DeliveryTimedOut) and error.last_error is not None:
         return fault_of(error.last_error)
-    if isinstance(error, TransactionMustAbort):
+    if isinstance(error, TransactionMustAbort | TableNotSent):
         return fault_of(error.cause)
     if isinstance(error, ProtocolError) or not isinstance(error, OttlaError):
         return Fault.CLUSTER if isinstance(error, ProtocolError) else Fault.CALLER

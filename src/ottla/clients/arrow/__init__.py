@@ -5,4 +5,8 @@ read_plan.py         what a reader is told: columns, settings, how much at once
 range_fetcher.py     [start, end) of one partition as it comes from its leader, one answer ahead
 partition_reader.py  the same as Arrow record batches for a plain thread: what a Spark task uses
 polling.py           what a consumer has fetched as one table
+outgoing.py          tables as they are given, to pieces of bounded size that can be encoded
+placing.py           which rows of a piece go to which partition
+sending.py           the batches of a table through a producer
+table_sent.py        what became of them
 """
