@@ -1,9 +1,11 @@
-"""`ottla cluster`: the brokers of a cluster and their disks."""
+"""`ottla cluster`: the brokers of a cluster and their disks, its health, and one of one's own."""
 
 from __future__ import annotations
 
 import click
 
+from ottla.cli.cluster_status import status
+from ottla.cli.cluster_up import up
 from ottla.cli.connection_options import broker_options, json_option
 from ottla.cli.message import say
 from ottla.cli.output import bytes_text, print_json, print_table
@@ -15,7 +17,11 @@ from ottla.clients.log_dirs import LogDir, describe_log_dirs
 
 @click.group()
 def cluster() -> None:
-    """Describe the brokers of a cluster."""
+    """Describe a cluster, see whether it is well, or start one on this machine."""
+
+
+cluster.add_command(status)
+cluster.add_command(up)
 
 
 @cluster.command()

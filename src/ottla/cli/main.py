@@ -35,8 +35,12 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "groups": "See how far groups have read, and set where they go on.",
         "transactions": "See who writes in transactions, and end one that hangs.",
     },
+    "Work with brokers": {
+        "brokers": "List brokers, and empty one that is to leave.",
+        "reassign": "Move partitions between brokers.",
+    },
     "Find out what is going on": {
-        "cluster": "Describe the brokers of a cluster.",
+        "cluster": "See whether a cluster is well, or start one on this machine.",
         "doctor": "Find out why a broker cannot be used, and how to fix it.",
         "log": "Dump and verify segment files on disk.",
     },

@@ -114,7 +114,11 @@ class Cluster:
         self.view = ClusterView(lambda: self.brokers)
 
     def __enter__(self) -> Cluster:
-        self.start()
+        try:
+            self.start()
+        except Exception:
+            print(self.last_words(), file=sys.stderr)
+            raise
         return self
 
     def __exit__(
@@ -150,9 +154,8 @@ class Cluster:
                 self._network.start()
             self._make_brokers()
             self.start_brokers(range(len(self.brokers)))
-        except BaseException:
-            print(self.last_words(), file=sys.stderr)
-            self.close(keep_data=True)
+        except BaseException as error:
+            self.close(keep_data=isinstance(error, Exception))
             raise
 
     def close(self, *, keep_data: bool = False) -> None:
