@@ -1,25 +1,43 @@
-"""Takes leaders' wishes to change their sets in sync to the metadata store, one by one."""
+"""Takes leaders' wishes to change their sets in sync to the metadata store, one by one.
+
+Nobody is wished in whom the cluster does not count among the living: the controller would take it
+out again at once. Why somebody was wished out is logged, and remembered for a while.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Coroutine
 from typing import Any, Final
+
+import msgspec
 
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.cluster.changes import change_in_sync
 from ottla.cluster.image import Draft, PartitionImage
-from ottla.cluster.in_sync import InSync
+from ottla.cluster.in_sync import UNKNOWN_END, InSync
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.store import StoreError
 from ottla.errors import OttlaError
-from ottla.model.ids import BrokerId
+from ottla.model.ids import BrokerId, TopicPartition
 
 RETRY_SECONDS: Final = 1.0
+REMEMBERED_MAX: Final = 1_000
+"""Reasons kept."""
 
 log = logging.getLogger(__name__)
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    """Why a replica was wished out of a set in sync."""
+
+    at_ms: int
+    partition: TopicPartition
+    replica: BrokerId
+    reason: str
 
 
 class InSyncChanges:
@@ -30,6 +48,8 @@ class InSyncChanges:
         self._partitions = partitions
         self._check_seconds = lag_ms_max / 2000
         self._running: set[asyncio.Task[None]] = set()
+        self.dropped: deque[Dropped] = deque(maxlen=REMEMBERED_MAX)
+        """The last that were wished out, the latest at the end."""
 
     def start(self) -> None:
         """Begins to look for members that lag."""
@@ -45,9 +65,29 @@ class InSyncChanges:
         """Proposes a set; the partition reckons with it from now on."""
         in_sync = partition.in_sync
         assert in_sync is not None
+        alive = self._metadata.image.brokers
+        if any(broker not in alive for broker in members - in_sync.members):
+            return
+        self._explain(partition, in_sync, in_sync.members - members)
         in_sync.propose(members)
         partition.in_sync_changed()
         self._begin(self._propose(partition, members))
+
+    def _explain(self, partition: Partition, in_sync: InSync, leaving: frozenset[BrokerId]) -> None:
+        clock = partition.clock
+        for replica in sorted(leaving):
+            follower = in_sync.followers[replica]
+            behind = f"the log ends at {partition.log.end_offset}"
+            if follower.end_offset == UNKNOWN_END:
+                reason = f"it has not fetched in leader epoch {partition.leader_epoch}, {behind}"
+            else:
+                seconds = (clock.monotonic_ms() - follower.caught_up_ms) / 1000
+                reason = (
+                    f"it has not had everything for {seconds:.1f} s:"
+                    f" it is at offset {follower.end_offset}, {behind}"
+                )
+            log.warning("%s: broker %d is not in sync any more: %s", partition.id, replica, reason)
+            self.dropped.append(Dropped(clock.now_ms(), partition.id, replica, reason))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

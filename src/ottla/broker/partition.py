@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import deque
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -25,6 +25,7 @@ from ottla.broker.watch import DataWatch
 from ottla.cluster.image import PartitionImage
 from ottla.cluster.in_sync import InSync
 from ottla.errors import ErrorCode, RequestFailed, TimedOut
+from ottla.model.clock import Clock
 from ottla.model.ids import (
     NO_LEADER_EPOCH,
     BrokerId,
@@ -35,6 +36,9 @@ from ottla.model.ids import (
 )
 from ottla.storage.log import Appended, Log
 from ottla.storage.producer_state import Origin
+
+WAITERS_MIN: Final = 64
+"""Waits kept without looking whether they have ended."""
 
 
 class FlushQueue(Protocol):
@@ -63,6 +67,7 @@ class Partition:
     __slots__ = (
         "_is_closed",
         "_leads_alone",
+        "_purge_at",
         "_services",
         "_uncommitted_bytes",
         "_waiters",
@@ -91,6 +96,7 @@ class Partition:
         self._uncommitted_bytes = 0
         self._watches: set[DataWatch] = set()
         self._waiters: deque[tuple[Offset, asyncio.Future[None]]] = deque()
+        self._purge_at = WAITERS_MIN
 
     # --- roles ---
 
@@ -145,6 +151,11 @@ class Partition:
     @property
     def is_closed(self) -> bool:
         return self._is_closed
+
+    @property
+    def clock(self) -> Clock:
+        """The time by which this partition reckons."""
+        return self._services.standing.clock
 
     @property
     def leads_for_certain(self) -> bool:
@@ -229,9 +240,21 @@ class Partition:
         else:
             # Mostly at the end; a batch that was sent again is waited for among those before it.
             insort(self._waiters, (end_offset, future), key=_end_offset)
+            if len(self._waiters) > self._purge_at:
+                self._forget_ended_waits()
             timer = loop.call_at(deadline, _time_out, future)
             future.add_done_callback(lambda _: timer.cancel())
         return future
+
+    def _forget_ended_waits(self) -> None:
+        """While nothing is committed, waits end by their deadlines and others take their place."""
+        self._waiters = deque(each for each in self._waiters if not each[1].done())
+        self._purge_at = max(WAITERS_MIN, 2 * len(self._waiters))
+
+    def stood(self) -> None:
+        """This broker's right to lead may have changed: what waited for it goes on, or looks."""
+        self._advance()
+        self._wake_watches()
 
     def reopened(self, log: Log) -> None:
         """The log was fenced and has been opened again; it may have lost its tail."""

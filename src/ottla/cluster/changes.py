@@ -199,6 +199,18 @@ def lead_all(draft: Draft, name: str, chosen: Mapping[int, Leadership]) -> Topic
     return led
 
 
+def in_sync_all(draft: Draft, name: str, chosen: Mapping[int, tuple[BrokerId, ...]]) -> TopicImage:
+    """Give many partitions of a topic other sets in sync; their leaders go on in their epochs."""
+    topic = topic_of(draft, name)
+    partitions = list(topic.partitions)
+    for index, isr in chosen.items():
+        partitions[index] = write_in_sync(draft, name, partitions[index], isr)
+        draft.may_end_here()
+    changed = replace(topic, partitions=tuple(partitions))
+    draft.put_topic(changed)
+    return changed
+
+
 def write_leadership(
     draft: Draft, name: str, before: PartitionImage, chosen: Leadership
 ) -> PartitionImage:

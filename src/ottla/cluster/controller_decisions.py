@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from ottla.cluster.changes import delete_topic, lead_all
+from ottla.cluster.changes import delete_topic, in_sync_all, lead_all
 from ottla.cluster.election import (
     Leadership,
     Situation,
@@ -114,15 +114,25 @@ def prefer_where_unbalanced(draft: Draft, situation: Situation, percent_max: int
 
 
 def carry_out(draft: Draft, decided: Elections) -> list[Election]:
-    """Write what elections have decided, a topic at a time."""
+    """Write what elections have decided, a topic at a time.
+
+    Where the leader stays, only its set in sync is written and it goes on in its epoch: a new one
+    would make all replicas stop and find each other again.
+    """
     held: list[Election] = []
-    by_topic: dict[str, dict[int, Leadership]] = {}
+    led: dict[str, dict[int, Leadership]] = {}
+    stay: dict[str, dict[int, tuple[BrokerId, ...]]] = {}
     for key, chosen in decided.items():
-        by_topic.setdefault(key.topic, {})[key.partition] = chosen
         before = draft.topics[key.topic].partitions[key.partition]
         held.append(Election(key, before, chosen))
-    for name, of_topic in by_topic.items():
+        if before.has_leader and chosen.leader == before.leader:
+            stay.setdefault(key.topic, {})[key.partition] = chosen.isr
+        else:
+            led.setdefault(key.topic, {})[key.partition] = chosen
+    for name, of_topic in led.items():
         lead_all(draft, name, of_topic)
+    for name, sets in stay.items():
+        in_sync_all(draft, name, sets)
     return held
 
 

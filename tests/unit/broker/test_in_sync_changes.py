@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from ottla.broker.in_sync_changes import RETRY_SECONDS, InSyncChanges
 from ottla.broker.partition import Services
 from ottla.cluster.image import Draft, PartitionImage
@@ -23,7 +25,9 @@ class Metadata:
     """A cluster's picture that leaders change, unless it was told to fail them."""
 
     def __init__(self, *, leader: int = ME, epoch: int = 0) -> None:
-        self.image = a_picture(a_topic("topic", a_partition(0, leader, *ALL, epoch=epoch)))
+        self.image = a_picture(
+            a_topic("topic", a_partition(0, leader, *ALL, epoch=epoch)), brokers=ALL
+        )
         self.failures: deque[Exception] = deque()
         self.attempts = 0
         self.held_until: asyncio.Event | None = None
@@ -174,6 +178,49 @@ def test_an_old_refusal_does_not_touch_a_later_epochs_proposal() -> None:
         metadata.held_until.set()
         await turns()
         assert in_sync.proposal is not None
+        await changes.stop()
+
+    run(scenario())
+
+
+def test_nobody_is_taken_in_whom_the_cluster_does_not_know() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        let_three_lag(stage)
+        stage.partition.drop_laggards()
+        await turns()
+        gone = replace(metadata.image, brokers={ME: metadata.image.brokers[ME]})
+        back, metadata.image = metadata.image, gone
+        stage.partition.fetched_by(THREE, Offset(1))
+        await turns()
+        assert metadata.isr == {ME, TWO}
+        metadata.image = back
+        stage.partition.fetched_by(THREE, Offset(1))
+        await turns()
+        assert metadata.isr == set(ALL)
+        await changes.stop()
+
+    run(scenario())
+
+
+def test_why_a_member_left_is_remembered() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        let_three_lag(stage)
+        stage.partition.drop_laggards()
+        await turns()
+        (dropped,) = changes.dropped
+        assert (dropped.replica, dropped.partition) == (THREE, stage.partition.id)
+        assert dropped.reason == "it has not fetched in leader epoch 0, the log ends at 1"
+        stage.append(b"b")
+        stage.clock.ms += LAG_MS + 500
+        stage.partition.drop_laggards()
+        await turns()
+        assert changes.dropped[-1].reason == (
+            "it has not had everything for 30.5 s: it is at offset 1, the log ends at 2"
+        )
         await changes.stop()
 
     run(scenario())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ottla.broker.partition import WAITERS_MIN
 from ottla.broker.watch import DataWatch
 from ottla.errors import ErrorCode, OttlaError, RequestFailed, StorageFailed, TimedOut
 from ottla.model.ids import Offset
@@ -413,5 +414,34 @@ def test_a_watch_ends_by_itself_when_its_time_is_over() -> None:
         assert not waiting.done()
         await pass_time(2)
         await waiting
+
+    run(scenario())
+
+
+def test_waits_that_ended_are_not_kept_while_nothing_is_committed() -> None:
+    async def scenario() -> None:
+        stage = Stage(an_image(ME, replicas=(ME, TWO)))
+        end = stage.append(b"a")
+        kept = stage.committed(end, seconds=1e6)
+        for _ in range(10 * WAITERS_MIN):
+            stage.committed(end).cancel()
+        assert len(stage.partition._waiters) <= 2 * WAITERS_MIN
+        stage.partition.fetched_by(TWO, Offset(end))
+        assert kept.done()
+
+    run(scenario())
+
+
+def test_what_was_held_back_in_doubt_is_committed_when_the_doubt_is_over() -> None:
+    async def scenario() -> None:
+        stage = Stage(an_image(ME, replicas=(ME, TWO)))
+        end = stage.append(b"a")
+        waiting = stage.committed(end)
+        stage.standing.is_registered = False
+        stage.partition.fetched_by(TWO, Offset(end))
+        assert not waiting.done()
+        stage.standing.is_registered = True
+        stage.partition.stood()
+        assert waiting.done()
 
     run(scenario())
