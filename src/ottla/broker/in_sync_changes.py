@@ -16,12 +16,12 @@ import msgspec
 
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
-from ottla.cluster.changes import change_in_sync
+from ottla.cluster.changes import change_in_sync, topic_of
 from ottla.cluster.image import Draft, PartitionImage
 from ottla.cluster.in_sync import UNKNOWN_END, InSync
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.store import StoreError
-from ottla.errors import OttlaError
+from ottla.errors import ErrorCode, OttlaError, RequestFailed, UnknownTopicId
 from ottla.model.ids import BrokerId, TopicPartition
 
 RETRY_SECONDS: Final = 1.0
@@ -107,11 +107,18 @@ class InSyncChanges:
     ) -> bool:
         """Makes a proposal; False where nobody knows what became of it."""
         name = partition.id
+        proposal = in_sync.proposal
         led = self._metadata.image.partition(name.topic, name.partition)
-        if led is None or led.leader_epoch != partition.leader_epoch:
+        if led is None or proposal is None or led.leader_epoch != partition.leader_epoch:
             return True  # Newer metadata is on its way and will say what holds.
 
         def decide(draft: Draft) -> PartitionImage:
+            topic = topic_of(draft, name.topic)
+            if topic.id != partition.topic_id:
+                raise UnknownTopicId(partition.topic_id)
+            now = topic.partitions[name.partition]
+            if now.partition_epoch != proposal.partition_epoch:
+                return _as_overtaken(now, members)
             return change_in_sync(draft, name.topic, name.partition, led=led, isr=members)
 
         try:
@@ -121,16 +128,32 @@ class InSyncChanges:
             return False
         except OttlaError as error:
             log.info("%s: its replicas in sync stay as they are: %s", name, error)
-            if partition.in_sync is in_sync:
-                in_sync.refused()
-                partition.in_sync_changed()
+            self._give_up(partition, in_sync)
             return True
         log.info("%s: in sync are %s", name, ", ".join(map(str, changed.isr)))
         partition.take_role(changed)
         return True
+
+    def _give_up(self, partition: Partition, in_sync: InSync) -> None:
+        """Forgets a proposal that certainly was not carried out, for what the metadata says."""
+        if partition.in_sync is not in_sync:
+            return
+        in_sync.refused()
+        image = self._metadata.image.partition(partition.id.topic, partition.id.partition)
+        if image is not None and image.leader_epoch == partition.leader_epoch:
+            partition.take_role(image)
+        partition.in_sync_changed()
 
     async def _watch_lag(self) -> None:
         while True:
             await asyncio.sleep(self._check_seconds)
             for partition in self._partitions:
                 partition.drop_laggards()
+
+
+def _as_overtaken(now: PartitionImage, members: frozenset[BrokerId]) -> PartitionImage:
+    """A proposal that was made for an older state: it has happened and its answer was lost, or
+    somebody else has changed the set. Then it may name one whom the controller took out."""
+    if frozenset(now.isr) == members:
+        return now
+    raise RequestFailed(ErrorCode.INVALID_UPDATE_VERSION, "the controller was faster")

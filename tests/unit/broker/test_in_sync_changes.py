@@ -11,23 +11,25 @@ from msgspec.structs import replace
 
 from ottla.broker.in_sync_changes import RETRY_SECONDS, InSyncChanges
 from ottla.broker.partition import Services
-from ottla.cluster.image import Draft, PartitionImage
+from ottla.cluster.image import Draft, PartitionImage, TopicImage
 from ottla.cluster.store import StoreFailed, StoreUncertain
 from ottla.model.ids import Offset
 from unit.broker.cluster import a_partition, a_picture, a_topic
-from unit.broker.stage import LAG_MS, ME, THREE, TWO, Stage, an_image
+from unit.broker.stage import LAG_MS, ME, THREE, TOPIC_ID, TWO, Stage, an_image
 from unit.net.running import pass_time, run, turns
 
 ALL = (ME, TWO, THREE)
+
+
+def the_topic(partition: PartitionImage) -> TopicImage:
+    return replace(a_topic("topic", partition), id=TOPIC_ID)
 
 
 class Metadata:
     """A cluster's picture that leaders change, unless it was told to fail them."""
 
     def __init__(self, *, leader: int = ME, epoch: int = 0) -> None:
-        self.image = a_picture(
-            a_topic("topic", a_partition(0, leader, *ALL, epoch=epoch)), brokers=ALL
-        )
+        self.image = a_picture(the_topic(a_partition(0, leader, *ALL, epoch=epoch)), brokers=ALL)
         self.failures: deque[Exception] = deque()
         self.attempts = 0
         self.held_until: asyncio.Event | None = None
@@ -144,7 +146,7 @@ def test_a_change_that_is_refused_can_be_wished_again() -> None:
         stage.partition.drop_laggards()
         await turns()
         # The store knows another leader already; this one has not heard of it.
-        metadata.image = a_picture(a_topic("topic", a_partition(0, TWO, *ALL, epoch=1)))
+        metadata.image = a_picture(the_topic(a_partition(0, TWO, *ALL, epoch=1)))
         metadata.held_until.set()
         await turns()
         assert stage.partition.in_sync is not None
@@ -168,7 +170,7 @@ def test_an_old_refusal_does_not_touch_a_later_epochs_proposal() -> None:
         metadata.held_until = asyncio.Event()
         stage.partition.drop_laggards()
         await turns()
-        metadata.image = a_picture(a_topic("topic", a_partition(0, ME, *ALL, epoch=2)))
+        metadata.image = a_picture(the_topic(a_partition(0, ME, *ALL, epoch=2)))
         stage.partition.take_role(an_image(ME, epoch=2, replicas=ALL, partition_epoch=2))
         stage.partition.fetched_by(TWO, Offset(1))
         stage.clock.ms += LAG_MS + 1
@@ -221,6 +223,31 @@ def test_why_a_member_left_is_remembered() -> None:
         assert changes.dropped[-1].reason == (
             "it has not had everything for 30.5 s: it is at offset 1, the log ends at 2"
         )
+        await changes.stop()
+
+    run(scenario())
+
+
+def test_a_wish_that_the_controller_overtook_does_not_bring_back_whom_it_took_out() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        let_three_lag(stage)
+        stage.partition.drop_laggards()
+        await turns()
+        metadata.held_until = asyncio.Event()
+        stage.partition.fetched_by(THREE, Offset(1))
+        await turns()
+        # Two has died, and the controller has seen it; the leader has not heard of that.
+        led = metadata.image.topics["topic"].partitions[0]
+        taken_out = replace(led, isr=(ME,), partition_epoch=led.partition_epoch + 1)
+        metadata.image = a_picture(the_topic(taken_out), brokers=ALL)
+        metadata.held_until.set()
+        await turns()
+        assert metadata.isr == members(stage) == {ME}
+        stage.partition.fetched_by(THREE, Offset(1))
+        await turns()
+        assert metadata.isr == members(stage) == {ME, THREE}
         await changes.stop()
 
     run(scenario())
