@@ -52,7 +52,9 @@ class TableBatches:
         )
         batch_bytes = settings.batch_size
         if not core.plan.batch_size_was_given:
-            batch_bytes = min(BATCH_BYTES_DEFAULT, settings.max_request_size)
+            batch_bytes = min(
+                BATCH_BYTES_DEFAULT, settings.max_request_size, settings.buffer_memory // 2
+            )
         self._encoding = TableEncoding(
             max(batch_bytes, HEADER_BYTES + 1),
             settings.compression,
