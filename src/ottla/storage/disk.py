@@ -244,8 +244,4 @@ def replace_file(disk: Disk, path: str, data: Bytes, *, sync: bool) -> None:
 
 def read_region(region: FileRegion) -> bytes:
     """The bytes a region names, for callers that cannot send them straight from the file."""
-    read_at = getattr(region.file, "read_at", None)
-    if read_at is not None:
-        data: bytes = read_at(region.position, region.size)
-        return data
-    return os.pread(region.file.fileno(), region.size, region.position)
+    return region.read()

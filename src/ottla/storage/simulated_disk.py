@@ -183,6 +183,10 @@ class SimulatedDisk:
             _forget(content, choose)
         self._locked.clear()
 
+    def forget_locks(self) -> None:
+        """The process that held them is dead."""
+        self._locked.clear()
+
     def damage(self, path: str, position: int, mask: int = 0xFF) -> None:
         """Flip bits of one byte, where no checksum of the disk's own notices."""
         content = self._names[path]
