@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ottla.cluster import zookeeper_wire as wire
 from ottla.cluster.session import Session
@@ -66,6 +66,8 @@ _KINDS: Final = {
     wire.EventType.DELETED: ChangeKind.DELETED,
     wire.EventType.CHANGED: ChangeKind.CHANGED,
 }
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -279,7 +281,9 @@ class ZooKeeperStore:
 
     async def _read(self, requests: Iterable[Request]) -> list[Any]:
         """The answers to reads, as of now or later. Reads may be repeated, and are."""
-        asked = list(requests)
+        return await _in_task(self._read_in_time(list(requests)))
+
+    async def _read_in_time(self, asked: Sequence[Request]) -> list[Any]:
         try:
             async with asyncio.timeout(self._patience_seconds):
                 while True:
@@ -297,6 +301,9 @@ class ZooKeeperStore:
             raise self._unreachable() from None
 
     async def _commit(self, request: wire.Multi) -> list[Any]:
+        return await _in_task(self._commit_in_time(request))
+
+    async def _commit_in_time(self, request: wire.Multi) -> list[Any]:
         try:
             async with asyncio.timeout(self._patience_seconds):
                 answer: list[Any] = await self._ask(request)
@@ -309,6 +316,9 @@ class ZooKeeperStore:
             raise StoreFailed(f"{self.address}: {error}") from error
 
     async def _wait_connected(self) -> None:
+        await _in_task(self._wait_connected_in_time())
+
+    async def _wait_connected_in_time(self) -> None:
         try:
             async with asyncio.timeout(self._patience_seconds):
                 await self._connected_or_closed()
@@ -371,6 +381,13 @@ class ZooKeeperStore:
     def _expect_missing(self, path: str, failed: wire.Failed) -> None:
         if failed.code != wire.NO_NODE:
             raise self._branch.failure(Check(path, 0), failed.code)
+
+
+async def _in_task(work: Coroutine[Any, Any, T]) -> T:
+    """A broker's handlers begin outside of any task, where no time can be limited."""
+    if asyncio.current_task() is not None:
+        return await work
+    return await asyncio.get_running_loop().create_task(work)
 
 
 def _parts(paths: Sequence[str]) -> list[Sequence[str]]:
