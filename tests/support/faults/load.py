@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -28,9 +29,20 @@ class ProducerProcess:
     name: str
     process: subprocess.Popen[bytes]
     journal: JournalReader[Writing]
+    acknowledged: Counter[int] = field(default_factory=Counter)
+    """How many records of each partition, at the last look."""
+    last_ns: dict[int, int] = field(default_factory=dict)
+    """When the last of each partition was."""
+    _lines_seen: int = 0
 
-    def acknowledged(self) -> int:
-        return sum(len(line.acknowledged) for line in self.journal.read_on())
+    def read_on(self) -> None:
+        """Takes note of what was acknowledged since the last look."""
+        lines = self.journal.read_on()
+        for line in lines[self._lines_seen :]:
+            for sent in line.acknowledged:
+                self.acknowledged[sent.partition] += 1
+                self.last_ns[sent.partition] = sent.ended_ns
+        self._lines_seen = len(lines)
 
     def written(self) -> Written:
         lines = self.journal.read_on()
@@ -77,19 +89,49 @@ class Load:
                 process.kill()
             process.wait(STOP_SECONDS_MAX)
 
-    def acknowledged(self) -> int:
-        return sum(producer.acknowledged() for producer in self.producers)
-
     def wait_acknowledged(self, more: int) -> None:
-        """Returns when so many more records are acknowledged to each producer."""
-        before = {id(each): each.acknowledged() for each in self.producers}
+        """Returns when so many more records of every partition are acknowledged to everybody."""
+        self._look()
+        wanted = [
+            (producer, partition, producer.acknowledged[partition] + more)
+            for producer in self.producers
+            for partition in range(self.partitions)
+        ]
+        lacking: list[str] = []
 
         def is_enough() -> bool:
-            for producer in self.producers:
-                assert producer.process.poll() is None, f"{producer.name}: {producer.troubles()}"
-            return all(each.acknowledged() >= before[id(each)] + more for each in self.producers)
+            self._look()
+            lacking[:] = [
+                f"{producer.name} in partition {partition}"
+                for producer, partition, count in wanted
+                if producer.acknowledged[partition] < count
+            ]
+            return not lacking
 
-        eventually(is_enough, f"{more} more acknowledgements", timeout_seconds=PROGRESS_SECONDS_MAX)
+        try:
+            eventually(is_enough, "progress", timeout_seconds=PROGRESS_SECONDS_MAX)
+        except AssertionError as error:
+            raise AssertionError(f"nothing more is acknowledged to {lacking}") from error
+
+    def wait_outage(self, seconds: float, *, partition: int | None = None) -> None:
+        """Returns when nothing was acknowledged for so long, anywhere or in one partition."""
+
+        def has_come() -> bool:
+            self._look()
+            ends = [
+                end_ns
+                for producer in self.producers
+                for place, end_ns in producer.last_ns.items()
+                if partition in (None, place)
+            ]
+            return now_ns() - max(ends, default=0) > seconds * 1e9
+
+        eventually(has_come, "an outage", timeout_seconds=PROGRESS_SECONDS_MAX)
+
+    def _look(self) -> None:
+        for producer in self.producers:
+            assert producer.process.poll() is None, f"{producer.name}: {producer.troubles()}"
+            producer.read_on()
 
     def healed(self) -> None:
         """From now on the cluster must get well by itself."""
