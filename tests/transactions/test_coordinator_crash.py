@@ -5,6 +5,7 @@ the files as they are then are given to another broker, as kill -9 would leave t
 """
 
 import shutil
+from asyncio import Future
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +14,8 @@ from random import Random
 
 import pytest
 
-from ottla.broker.transaction_coordinator import TransactionShardOnLog
+from ottla.broker.marker_delivery import MarkerDelivery
+from ottla.broker.transaction_coordinator import Ending
 from ottla.broker.transaction_markers import MarkerWriter
 from ottla.coordination.transaction.decision import WriteMarkers
 from ottla.errors import ErrorCode, RequestFailed
@@ -40,22 +42,24 @@ both_versions = pytest.mark.parametrize("dialect", [FIRST, SECOND], ids=lambda o
 
 
 def before_any_marker(patch: Patch) -> None:
-    patch.setattr(MarkerWriter, "begin", lambda *_: None)
+    patch.setattr(MarkerDelivery, "begin", lambda *_: None)
 
 
 def after_the_first_marker(patch: Patch) -> None:
-    write = MarkerWriter.write
+    begin = MarkerWriter.begin
 
-    async def write_first(self: MarkerWriter, name: TopicPartition, markers: WriteMarkers) -> None:
+    def begin_first(
+        self: MarkerWriter, name: TopicPartition, markers: WriteMarkers
+    ) -> Future[None] | None:
         if (name.topic, name.partition) != ("ledger", 0):
             raise RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        await write(self, name, markers)
+        return begin(self, name, markers)
 
-    patch.setattr(MarkerWriter, "write", write_first)
+    patch.setattr(MarkerWriter, "begin", begin_first)
 
 
 def before_the_completion(patch: Patch) -> None:
-    patch.setattr(TransactionShardOnLog, "_written", lambda *_: None)
+    patch.setattr(Ending, "written", lambda *_: None)
 
 
 @contextmanager

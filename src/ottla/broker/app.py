@@ -26,10 +26,13 @@ from ottla.broker.group_coordinator import GroupCoordinator, GroupDuties
 from ottla.broker.handler_table import HandlerTable, Parts, handler_table
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.in_sync_changes import InSyncChanges
-from ottla.broker.partition import Services, Standing
+from ottla.broker.marker_delivery import MarkerDelivery
+from ottla.broker.partition import Services
 from ottla.broker.partitions import Partitions
+from ottla.broker.peers import Peers
 from ottla.broker.replicas import Replicas
 from ottla.broker.replication import Replication
+from ottla.broker.standing import Standing
 from ottla.broker.system_clock import SystemClock
 from ottla.broker.transaction_coordinator import TransactionCoordinator, TransactionDuties
 from ottla.broker.transaction_guard import TransactionGuard
@@ -107,7 +110,7 @@ class Broker:
         # Whoever waits for something is told at once that it will not come from here.
         self._groups.stop()
         self._transactions.stop()
-        self._markers.stop()
+        self._delivery.stop()
         for partition in self.partitions:
             partition.close()
         await self._listener.close(grace_seconds)
@@ -118,6 +121,7 @@ class Broker:
         await self._housekeeping.stop()
         await self._in_sync.stop()
         await self._follower.stop()
+        self._peers.close()
         await self._flusher.wait_idle()
         # A checkpoint still being written must not overtake the last one.
         self._executor.shutdown()
@@ -171,12 +175,15 @@ class Broker:
             self.partitions, self._directory, self._flusher, self._view, self._clock
         )
         self._groups = GroupCoordinator(self.partitions, self._view, self._clock)
-        self._groups.start()
         self._markers = MarkerWriter(self.partitions, self._groups, self._clock)
+        self._peers = Peers(self._view)
+        self._delivery = MarkerDelivery(self._markers, self._view, self._peers, self._store)
         self._transactions = TransactionCoordinator(
-            self.partitions, self._view, self._clock, self._markers
+            self.partitions, self._view, self._clock, self._delivery
         )
-        self._transactions.start()
+        for coordinator in (self._groups, self._transactions):
+            coordinator.update()
+            self._follower.observers.append(coordinator.changed)
         self._transaction_duties = TransactionDuties(
             self._transactions, self._settings.transactions, self._clock
         )
@@ -189,6 +196,8 @@ class Broker:
         guard = TransactionGuard(
             self._transactions,
             partitions,
+            self._peers,
+            self._markers,
             lambda: view.settings.transactions.transaction_partition_verification_enable,
         )
         return handler_table(

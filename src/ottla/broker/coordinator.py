@@ -1,28 +1,33 @@
 """All shards of one internal topic on this broker: groups' or transactions'.
 
-Creates the topic when it is first needed, loads a shard for each of its partitions, and finds the
-shard for a key.
+A shard runs for each partition of the topic that this broker leads, and for no other: `update`
+loads and drops shards as leadership comes and goes. Creates the topic when it is first needed, and
+finds the shard for a key.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from ottla.broker.cluster_follower import Difference
 from ottla.broker.cluster_view import ClusterView
-from ottla.broker.controller import Controller
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.shard_runtime import Shard, ShardRuntime
 from ottla.cluster.changes import NewTopic
+from ottla.cluster.image import NO_BROKER, TopicImage
 from ottla.coordination.partitioning import partition_of
 from ottla.errors import ErrorCode, OttlaError, RequestFailed, TopicExists
 from ottla.model.clock import Clock
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import BrokerId, TopicPartition
+
+LOAD_SECONDS_MAX: Final = 1.0
+"""How long whoever looks for a coordinator waits for it to be loaded, rather than ask again."""
 
 S = TypeVar("S", bound=Shard)
 
@@ -34,7 +39,18 @@ class InternalTopic(msgspec.Struct, frozen=True):
 
     name: str
     partition_count: int
+    replication_factor: int
     configs: Mapping[str, str]
+    commit_seconds_max: float
+    """How long a request waits for the replicas before it is answered with an error."""
+
+
+class TopicCreator(Protocol):
+    """Has topics created, here or by the controller elsewhere."""
+
+    async def create_topics(
+        self, wishes: Sequence[NewTopic], *, validate_only: bool
+    ) -> Sequence[TopicImage | OttlaError]: ...
 
 
 class RunningShard(msgspec.Struct, Generic[S], frozen=True):
@@ -42,6 +58,7 @@ class RunningShard(msgspec.Struct, Generic[S], frozen=True):
 
     shard: S
     runtime: ShardRuntime
+    loading: asyncio.Task[None]
 
 
 class Coordinator(Generic[S]):
@@ -61,42 +78,72 @@ class Coordinator(Generic[S]):
         self._view = view
         self._clock = clock
         self._running: dict[int, RunningShard[S]] = {}
-        self._loads: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
+
+    @property
+    def broker_id(self) -> BrokerId:
+        """This broker."""
+        return self._view.broker_id
 
     def __iter__(self) -> Iterator[RunningShard[S]]:
         return iter(tuple(self._running.values()))
 
-    async def ensure_topic(self, controller: Controller) -> None:
-        """Creates the internal topic if it is not there, and waits until its shards are loaded."""
-        if self.topic.name not in self._view.image.topics:
-            wish = NewTopic(self.topic.name, self.topic.partition_count, configs=self.topic.configs)
-            (outcome,) = await controller.create_topics([wish], validate_only=False)
-            if isinstance(outcome, OttlaError) and not isinstance(outcome, TopicExists):
-                log.error("%s cannot be created: %s", self.topic.name, outcome)
-                raise RequestFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        self.start()
-        if self._loads:
-            await asyncio.wait(self._loads)
+    async def ensure_topic(self, creator: TopicCreator) -> None:
+        """Has the internal topic created if it is not there."""
+        if self.topic.name in self._view.image.topics:
+            return
+        wish = NewTopic(
+            self.topic.name,
+            self.topic.partition_count,
+            self._replication_factor(),
+            configs=self.topic.configs,
+        )
+        (outcome,) = await creator.create_topics([wish], validate_only=False)
+        if isinstance(outcome, OttlaError) and not isinstance(outcome, TopicExists):
+            log.error("%s cannot be created: %s", self.topic.name, outcome)
+            raise RequestFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-    def start(self) -> None:
-        """Begins to load a shard for each partition of the topic that has none yet."""
-        for index, partition in self._partitions.of_topic(self.topic.name).items():
-            if index in self._running:
-                continue
-            shard = self._make_shard(partition)
-            runtime = ShardRuntime(partition, shard, self._clock)
-            self._running[index] = RunningShard(shard, runtime)
-            task = asyncio.get_running_loop().create_task(runtime.load())
-            self._loads.add(task)
-            task.add_done_callback(self._loads.discard)
+    def _replication_factor(self) -> int:
+        """As many as the settings say. A broker without a cluster can only have one."""
+        return min(self.topic.replication_factor, len(self._view.image.brokers))
+
+    def changed(self, found: Difference) -> None:
+        """The cluster has changed, and this broker's roles with it."""
+        names = {topic.name for topic in (*found.deleted, *found.changed)}
+        if self.topic.name in names or found.are_brokers_changed:
+            self.update()
+
+    def update(self) -> None:
+        """Runs a shard for each partition of the topic that this broker leads, and no other.
+
+        Called whenever leadership, its epoch or this broker's right to lead may have changed.
+        """
+        held = self._partitions.of_topic(self.topic.name)
+        for index, running in tuple(self._running.items()):
+            if not running.runtime.runs_on(held.get(index)):
+                self._drop(index)
+        for index, partition in held.items():
+            if index not in self._running and partition.leads_for_certain and not self._is_stopped:
+                self._running[index] = self._load(partition)
+
+    def _load(self, partition: Partition) -> RunningShard[S]:
+        shard = self._make_shard(partition)
+        runtime = ShardRuntime(
+            partition, shard, self._clock, commit_seconds_max=self.topic.commit_seconds_max
+        )
+        loading = asyncio.get_running_loop().create_task(runtime.load())
+        return RunningShard(shard, runtime, loading)
+
+    def _drop(self, index: int) -> None:
+        running = self._running.pop(index)
+        running.loading.cancel()
+        running.runtime.close()
 
     def stop(self) -> None:
         """Ends all shards; whoever waits is told that the coordinator is elsewhere."""
-        for task in self._loads:
-            task.cancel()
-        for running in self._running.values():
-            running.runtime.close()
-        self._running.clear()
+        self._is_stopped = True
+        for index in tuple(self._running):
+            self._drop(index)
 
     def partition_of(self, key: str) -> TopicPartition:
         """The partition of the internal topic that keeps a key."""
@@ -105,18 +152,36 @@ class Coordinator(Generic[S]):
             raise RequestFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return TopicPartition(topic.name, partition_of(key, len(topic.partitions)))
 
+    def broker_of(self, key: str) -> BrokerId:
+        """The broker that coordinates a key."""
+        partition = self.partition_of(key)
+        image = self._view.image.partition(partition.topic, partition.partition)
+        if image is None or image.leader == NO_BROKER:
+            raise RequestFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return image.leader
+
+    async def wait_loaded(self, key: str) -> None:
+        """Returns when the shard of a key can be asked, if it is here; but soon in any case."""
+        running = self._current(self.partition_of(key).partition)
+        if running is not None and not running.loading.done():
+            await asyncio.wait([running.loading], timeout=LOAD_SECONDS_MAX)
+
     def at(self, partition: int) -> RunningShard[S] | None:
         """The shard on one partition, if this broker runs it."""
         return self._running.get(partition)
 
     def find(self, key: str) -> RunningShard[S]:
         """The shard that keeps a key, ready to be asked."""
-        partition = self.partition_of(key).partition
-        if partition not in self._running:
-            # Whoever created the topic may have gone before it could start all shards.
-            self.start()
-        running = self._running.get(partition)
+        running = self._current(self.partition_of(key).partition)
         if running is None:
             raise RequestFailed(ErrorCode.NOT_COORDINATOR)
         running.runtime.check_ready()
+        return running
+
+    def _current(self, partition: int) -> RunningShard[S] | None:
+        running = self._running.get(partition)
+        if running is None or not running.runtime.is_current:
+            # Roles are taken partition by partition; this one may not have been told of yet.
+            self.update()
+            running = self._running.get(partition)
         return running

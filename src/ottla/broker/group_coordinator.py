@@ -13,6 +13,7 @@ from ottla.broker.cluster_view import ClusterView
 from ottla.broker.coordinator import Coordinator, InternalTopic
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
+from ottla.broker.shard_runtime import ShardRuntime
 from ottla.coordination.decision import NOTHING, Decision, NewRecord, Ticket, TimerKey
 from ottla.coordination.group.shard import GroupShard
 from ottla.errors import ErrorCode
@@ -85,7 +86,7 @@ class GroupShardOnLog:
     def forget(self, ticket: Ticket, now_ms: int) -> Decision:
         return self.groups.forget(ticket, now_ms)
 
-    def committed(self, decision: Decision) -> None:
+    def committed(self, decision: Decision, runtime: ShardRuntime) -> None:
         """Nothing but replies rests on a group's decision."""
 
 
@@ -107,11 +108,13 @@ class GroupCoordinator(Coordinator[GroupShardOnLog]):
         topic = InternalTopic(
             OFFSETS_TOPIC,
             settings.offsets_topic_num_partitions,
+            settings.offsets_topic_replication_factor,
             {
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
                 "segment.bytes": str(settings.offsets_topic_segment_bytes),
             },
+            settings.offsets_commit_timeout_ms / 1000,
         )
         super().__init__(topic, make_shard, partitions, view, clock)
 

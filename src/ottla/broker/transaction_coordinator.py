@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from ottla.broker.cluster_view import ClusterView
-from ottla.broker.coordinator import Coordinator, InternalTopic, RunningShard
+from ottla.broker.coordinator import Coordinator, InternalTopic
+from ottla.broker.marker_delivery import MarkerDelivery
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
-from ottla.broker.transaction_markers import MarkerWriter
+from ottla.broker.shard_runtime import COMMIT_SECONDS_MAX, ShardRuntime
 from ottla.coordination.decision import NewRecord, Ticket, TimerKey
 from ottla.coordination.transaction.adding import Addition
 from ottla.coordination.transaction.decision import NOTHING, TransactionDecision, WriteMarkers
@@ -30,10 +31,9 @@ _NO_TICKET: Final = Ticket(0)
 class TransactionShardOnLog:
     """A transaction shard, fed from the log."""
 
-    def __init__(self, shard: TransactionShard, writer: MarkerWriter, clock: Clock) -> None:
+    def __init__(self, shard: TransactionShard, delivery: MarkerDelivery, clock: Clock) -> None:
         self.transactions = shard
-        self.running: RunningShard[TransactionShardOnLog] | None = None
-        self._writer = writer
+        self._delivery = delivery
         self._clock = clock
 
     def replay_batch(self, batch: RecordBatch) -> None:
@@ -57,44 +57,54 @@ class TransactionShardOnLog:
         """Nobody waits in a transaction shard for anything but the commit of its records."""
         return NOTHING
 
-    def committed(self, decision: TransactionDecision) -> None:
+    def committed(self, decision: TransactionDecision, runtime: ShardRuntime) -> None:
         for markers in decision.markers:
-            self._writer.begin(markers, self._written)
+            self._delivery.begin(markers, Ending(self.transactions, runtime, self._clock))
 
-    def _written(self, markers: WriteMarkers, partitions: Iterable[TopicPartition]) -> None:
-        assert self.running is not None
-        decision = self.transactions.markers_written(markers, partitions, self._clock.now_ms())
-        self.running.runtime.carry_out(decision)
+
+class Ending:
+    """A shard as the one that waits for the markers of an ending."""
+
+    def __init__(self, shard: TransactionShard, runtime: ShardRuntime, clock: Clock) -> None:
+        self._shard = shard
+        self._runtime = runtime
+        self._clock = clock
+
+    @property
+    def is_waiting(self) -> bool:
+        return not self._runtime.is_closed
+
+    def written(self, markers: WriteMarkers, partitions: Iterable[TopicPartition]) -> None:
+        decision = self._shard.markers_written(markers, partitions, self._clock.now_ms())
+        self._runtime.carry_out(decision)
 
 
 class TransactionCoordinator(Coordinator[TransactionShardOnLog]):
     """The coordinator of all transactional ids that fall on this broker."""
 
     def __init__(
-        self, partitions: Partitions, view: ClusterView, clock: Clock, writer: MarkerWriter
+        self, partitions: Partitions, view: ClusterView, clock: Clock, delivery: MarkerDelivery
     ) -> None:
         settings = view.settings.transactions
 
         def make_shard(partition: Partition) -> TransactionShardOnLog:
             shard = TransactionShard(settings, partition.leader_epoch)
-            return TransactionShardOnLog(shard, writer, clock)
+            return TransactionShardOnLog(shard, delivery, clock)
 
         topic = InternalTopic(
             TRANSACTIONS_TOPIC,
             settings.transaction_state_log_num_partitions,
+            settings.transaction_state_log_replication_factor,
             {
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
+                "min.insync.replicas": str(settings.transaction_state_log_min_isr),
                 "segment.bytes": str(settings.transaction_state_log_segment_bytes),
                 "unclean.leader.election.enable": "false",
             },
+            COMMIT_SECONDS_MAX,
         )
         super().__init__(topic, make_shard, partitions, view, clock)
-
-    def start(self) -> None:
-        super().start()
-        for running in self:
-            running.shard.running = running
 
     async def add(self, addition: Addition) -> dict[TopicPartition, int]:
         """Makes partitions part of a transaction; the error code of each."""
@@ -104,7 +114,7 @@ class TransactionCoordinator(Coordinator[TransactionShardOnLog]):
             lambda ticket, now_ms: shard.add_partitions(addition, ticket, now_ms)
         )
         assert isinstance(result, AddPartitionsToTxnResult)
-        return _codes(result)
+        return codes_of(result)
 
     async def verify_committed(self, addition: Addition) -> dict[TopicPartition, int]:
         """Whether partitions are part of a transaction, beyond what could still be lost."""
@@ -114,14 +124,14 @@ class TransactionCoordinator(Coordinator[TransactionShardOnLog]):
             lambda ticket, _now_ms: shard.verify_partitions(addition, ticket)
         )
         assert isinstance(result, AddPartitionsToTxnResult)
-        return _codes(result)
+        return codes_of(result)
 
     def verify(self, addition: Addition) -> dict[TopicPartition, int]:
         """Whether partitions are part of a transaction right now; the error code of each."""
         shard = self.find(addition.transactional_id).shard.transactions
         (reply,) = shard.verify_partitions(addition, _NO_TICKET).replies
         assert isinstance(reply.response, AddPartitionsToTxnResult)
-        return _codes(reply.response)
+        return codes_of(reply.response)
 
 
 class TransactionDuties:
@@ -169,7 +179,8 @@ class TransactionDuties:
                     await asyncio.sleep(0)
 
 
-def _codes(result: AddPartitionsToTxnResult) -> dict[TopicPartition, int]:
+def codes_of(result: AddPartitionsToTxnResult) -> dict[TopicPartition, int]:
+    """The error code of each partition of one transaction."""
     return {
         TopicPartition(topic.name, each.partition_index): each.partition_error_code
         for topic in result.topic_results

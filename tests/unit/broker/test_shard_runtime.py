@@ -70,7 +70,8 @@ class Ledger:
         self.events.append(f"forgot {ticket}")
         return NOTHING
 
-    def committed(self, decision: Decision) -> None:
+    def committed(self, decision: Decision, runtime: ShardRuntime) -> None:
+        del runtime
         self.events.append(f"committed {len(decision.records)}")
 
 
@@ -128,16 +129,17 @@ def test_an_answer_waits_for_all_that_was_written_so_far() -> None:
 
 def test_a_decision_that_cannot_be_written_is_not_replayed_and_the_shard_says_what_then() -> None:
     async def scenario() -> None:
-        stage = Stage(an_image(ME))
+        stage = Stage(an_image(ME, replicas=BOTH), min_insync_replicas=2)
         runtime, ledger = await a_runtime(stage)
         failed = HeartbeatResponse(error_code=15)
         ledger.failed_reply = lambda decision, _code: Decision(
             replies=tuple(Reply(reply.ticket, failed) for reply in decision.replies)
         )
-        stage.partition.take_role(an_image(TWO, epoch=1, replicas=BOTH))
+        stage.partition.take_role(an_image(ME, replicas=BOTH, isr=(ME,), partition_epoch=1))
         assert await runtime.ask(writing(b"a")) is failed
         assert ledger.keys == []
-        assert ledger.events[0] == "append failed NOT_LEADER_OR_FOLLOWER"
+        assert ledger.events[0] == "append failed NOT_ENOUGH_REPLICAS"
+        assert stage.partition.log.end_offset == 0
 
     run(scenario())
 
@@ -151,9 +153,10 @@ def test_a_decision_that_is_not_committed_is_answered_with_an_error(is_late: boo
         await turns()
         if is_late:
             await pass_time(COMMIT_SECONDS_MAX + 1)
+            assert await code_of(asking) is ErrorCode.COORDINATOR_NOT_AVAILABLE
         else:
             stage.partition.take_role(an_image(TWO, epoch=1, replicas=BOTH))
-        assert await code_of(asking) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+            assert await code_of(asking) is ErrorCode.NOT_COORDINATOR
         assert ledger.events == []
 
     run(scenario())
@@ -169,7 +172,7 @@ def test_a_deposition_in_the_very_turn_of_a_decision_is_heard() -> None:
         stage.partition.take_role(an_image(TWO, epoch=1, replicas=BOTH))
         await turns()
         assert asking.done()
-        assert await code_of(asking) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert await code_of(asking) is ErrorCode.NOT_COORDINATOR
 
     run(scenario())
 
@@ -219,6 +222,111 @@ def test_loading_replays_the_log_and_what_comes_to_it_meanwhile() -> None:
         assert runtime.is_ready
         assert ledger.keys == [b"a", b"b", b"c", b"d"]
         assert ledger.events == ["loaded", "committed 1"]
+
+    run(scenario())
+
+
+def test_what_rests_on_a_decision_follows_when_it_is_committed_after_all() -> None:
+    async def scenario() -> None:
+        stage = Stage(an_image(ME, replicas=BOTH))
+        runtime, ledger = await a_runtime(stage)
+        asking = asyncio.ensure_future(runtime.ask(writing(b"a")))
+        await turns()
+        for _ in range(3):
+            await pass_time(COMMIT_SECONDS_MAX + 1)
+        assert await code_of(asking) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert ledger.events == []
+        stage.partition.fetched_by(TWO, Offset(1))
+        await turns()
+        assert ledger.events == ["committed 1"], "markers are waiting for it"
+
+    run(scenario())
+
+
+def test_nothing_is_written_or_answered_in_another_leader_epoch() -> None:
+    async def scenario() -> None:
+        stage = Stage(an_image(ME, replicas=BOTH))
+        runtime, ledger = await a_runtime(stage)
+        stage.partition.take_role(an_image(TWO, epoch=1, replicas=BOTH))
+        stage.partition.take_role(an_image(ME, epoch=2, replicas=BOTH))
+        asking = asyncio.ensure_future(runtime.ask(writing(b"a")))
+        assert await code_of(asking) is ErrorCode.NOT_COORDINATOR
+        with pytest.raises(RequestFailed):
+            await runtime.read(lambda: ledger.keys)
+        assert not runtime.carry_out(writing(b"a")(Ticket(1), 0))
+        assert ledger.events[0] == "append failed NOT_LEADER_OR_FOLLOWER"
+        assert stage.partition.log.end_offset == 0
+
+    run(scenario())
+
+
+def test_a_fenced_broker_coordinates_nothing() -> None:
+    async def scenario() -> None:
+        stage = Stage(an_image(ME))
+        runtime, _ = await a_runtime(stage)
+        stage.standing.is_registered = False
+        assert not runtime.is_ready
+        asking = asyncio.ensure_future(runtime.ask(writing(b"a")))
+        assert await code_of(asking) is ErrorCode.NOT_COORDINATOR
+
+    run(scenario())
+
+
+def test_what_is_read_cannot_be_lost_any_more() -> None:
+    async def scenario() -> None:
+        stage = Stage(an_image(ME, replicas=BOTH))
+        runtime, ledger = await a_runtime(stage)
+        runtime.carry_out(Decision((NewRecord(b"a", b""),)))
+        reading = asyncio.ensure_future(runtime.read(lambda: list(ledger.keys)))
+        late = asyncio.ensure_future(runtime.read(lambda: list(ledger.keys)))
+        await turns()
+        assert not reading.done()
+        stage.partition.fetched_by(TWO, Offset(1))
+        assert await reading == await late == [b"a"]
+        runtime.carry_out(Decision((NewRecord(b"b", b""),)))
+        reading = asyncio.ensure_future(runtime.read(lambda: list(ledger.keys)))
+        await turns()
+        await pass_time(COMMIT_SECONDS_MAX + 1)
+        with pytest.raises(RequestFailed) as caught:
+            await reading
+        assert caught.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    run(scenario())
+
+
+def test_a_shard_is_loaded_only_when_what_it_found_is_committed() -> None:
+    async def scenario() -> None:
+        stage = Stage(an_image(ME, replicas=BOTH))
+        stage.partition.append(keyed((b"a", b"")))
+        ledger = Ledger()
+        runtime = ShardRuntime(stage.partition, ledger, stage.clock)
+        loading = asyncio.ensure_future(runtime.load())
+        await turns()
+        await pass_time(2 * COMMIT_SECONDS_MAX)
+        assert ledger.keys == [b"a"]
+        assert not runtime.is_ready, "a former leader's record may be on this broker alone"
+        stage.partition.append(keyed((b"b", b"")))
+        stage.partition.fetched_by(TWO, Offset(1))
+        await loading
+        assert runtime.is_ready
+        assert ledger.keys == [b"a", b"b"]
+
+    run(scenario())
+
+
+def test_a_load_that_is_overtaken_by_another_leader_is_given_up() -> None:
+    async def scenario() -> None:
+        stage = Stage(an_image(ME, replicas=BOTH))
+        stage.partition.append(keyed((b"a", b"")))
+        ledger = Ledger()
+        runtime = ShardRuntime(stage.partition, ledger, stage.clock)
+        loading = asyncio.ensure_future(runtime.load())
+        await turns()
+        stage.partition.take_role(an_image(TWO, epoch=1, replicas=BOTH))
+        stage.partition.take_role(an_image(ME, epoch=2, replicas=BOTH))
+        await loading
+        assert not runtime.is_ready
+        assert ledger.events == []
 
     run(scenario())
 

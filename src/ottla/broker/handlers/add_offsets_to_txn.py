@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.broker.controller import Controller
+from ottla.broker.coordinator import TopicCreator
 from ottla.broker.group_coordinator import GroupCoordinator
 from ottla.broker.handlers.group_request import caller_of
 from ottla.broker.request import RequestContext
@@ -22,14 +22,14 @@ class AddOffsetsToTxnHandler:
         self,
         coordinator: TransactionCoordinator,
         groups: GroupCoordinator,
-        controller: Controller,
+        creator: TopicCreator,
     ) -> None:
         self._coordinator = coordinator
         self._groups = groups
-        self._controller = controller
+        self._creator = creator
 
     async def handle(self, request: AddOffsetsToTxnRequest, context: RequestContext) -> Message:
-        await self._groups.ensure_topic(self._controller)
+        await self._groups.ensure_topic(self._creator)
         partition = self._groups.partition_of(request.group_id)
         running = self._coordinator.find(request.transactional_id)
         shard, caller = running.shard.transactions, caller_of(context)

@@ -7,8 +7,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from ottla.broker.cluster_view import BrokerAddress, ClusterView
-from ottla.broker.controller import Controller
-from ottla.broker.coordinator import Coordinator
+from ottla.broker.coordinator import Coordinator, TopicCreator
 from ottla.broker.request import RequestContext
 from ottla.errors import ErrorCode, InvalidRequest, OttlaError, RequestFailed
 from ottla.protocol.messages.find_coordinator import (
@@ -36,11 +35,11 @@ class FindCoordinatorHandler:
     def __init__(
         self,
         coordinators: Mapping[KeyType, Coordinator[Any]],
-        controller: Controller,
+        creator: TopicCreator,
         view: ClusterView,
     ) -> None:
         self._coordinators = coordinators
-        self._controller = controller
+        self._creator = creator
         self._view = view
 
     async def handle(
@@ -86,11 +85,11 @@ class FindCoordinatorHandler:
             raise InvalidRequest(f"nothing of type {key_type} is coordinated here")
         if key_type == KeyType.TRANSACTION and not key:
             raise InvalidRequest("a transactional id cannot be empty")
-        await coordinator.ensure_topic(self._controller)
-        partition = coordinator.partition_of(key)
-        image = self._view.image.partition(partition.topic, partition.partition)
+        await coordinator.ensure_topic(self._creator)
+        await coordinator.wait_loaded(key)
+        leader = coordinator.broker_of(key)
         for broker in self._view.brokers(context.peer):
-            if image is not None and broker.id == image.leader:
+            if broker.id == leader:
                 return broker
         raise RequestFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

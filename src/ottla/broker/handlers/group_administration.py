@@ -52,18 +52,19 @@ class DescribeGroupsHandler:
         self, request: DescribeGroupsRequest, context: RequestContext
     ) -> DescribeGroupsResponse:
         return DescribeGroupsResponse(
-            groups=[self._describe(group_id, context.version) for group_id in request.groups]
+            groups=[await self._describe(group_id, context.version) for group_id in request.groups]
         )
 
     def refuse(self, request: DescribeGroupsRequest, code: ErrorCode) -> Message:
         return refused(request, code)
 
-    def _describe(self, group_id: str, version: int) -> DescribedGroup:
+    async def _describe(self, group_id: str, version: int) -> DescribedGroup:
         try:
-            shard = self._coordinator.find(group_id).shard
+            running = self._coordinator.find(group_id)
+            groups = running.shard.groups
+            return await running.runtime.read(lambda: groups.describe_group(group_id, version))
         except OttlaError as error:
             return DescribedGroup(error.code, str(error), group_id)
-        return shard.groups.describe_group(group_id, version)
 
 
 class ConsumerGroupDescribeHandler:
@@ -76,18 +77,19 @@ class ConsumerGroupDescribeHandler:
         self, request: consumer.ConsumerGroupDescribeRequest, _context: RequestContext
     ) -> consumer.ConsumerGroupDescribeResponse:
         return consumer.ConsumerGroupDescribeResponse(
-            groups=[self._describe(group_id) for group_id in request.group_ids]
+            groups=[await self._describe(group_id) for group_id in request.group_ids]
         )
 
     def refuse(self, request: consumer.ConsumerGroupDescribeRequest, code: ErrorCode) -> Message:
         return refused(request, code)
 
-    def _describe(self, group_id: str) -> consumer.DescribedGroup:
+    async def _describe(self, group_id: str) -> consumer.DescribedGroup:
         try:
-            shard = self._coordinator.find(group_id).shard
+            running = self._coordinator.find(group_id)
+            groups = running.shard.groups
+            return await running.runtime.read(lambda: groups.describe_consumer_group(group_id))
         except OttlaError as error:
             return consumer.DescribedGroup(error.code, str(error), group_id)
-        return shard.groups.describe_consumer_group(group_id)
 
 
 class DeleteGroupsHandler:

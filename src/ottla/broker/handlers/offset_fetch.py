@@ -22,7 +22,7 @@ _NO_OFFSET: Final = -1
 
 
 class OffsetFetchHandler:
-    """Reads committed offsets."""
+    """Reads committed offsets; never one that could still be lost."""
 
     def __init__(self, coordinator: GroupCoordinator) -> None:
         self._coordinator = coordinator
@@ -31,11 +31,12 @@ class OffsetFetchHandler:
         self, request: OffsetFetchRequest, context: RequestContext
     ) -> OffsetFetchResponse:
         if context.version < FIRST_VERSION_WITH_GROUPS:
-            shard = self._coordinator.find(request.group_id).shard
-            return shard.groups.offset_fetch(request, caller_of(context))
+            running = self._coordinator.find(request.group_id)
+            groups, caller = running.shard.groups, caller_of(context)
+            return await running.runtime.read(lambda: groups.offset_fetch(request, caller))
         return OffsetFetchResponse(
             groups=[
-                self._group(group, context.version, require_stable=request.require_stable)
+                await self._group(group, context.version, require_stable=request.require_stable)
                 for group in request.groups
             ]
         )
@@ -60,11 +61,14 @@ class OffsetFetchHandler:
             ],
         )
 
-    def _group(
+    async def _group(
         self, group: OffsetFetchRequestGroup, version: int, *, require_stable: bool
     ) -> OffsetFetchResponseGroup:
         try:
-            shard = self._coordinator.find(group.group_id).shard
+            running = self._coordinator.find(group.group_id)
+            groups = running.shard.groups
+            return await running.runtime.read(
+                lambda: groups.fetch_offsets(group, version=version, require_stable=require_stable)
+            )
         except OttlaError as error:
             return OffsetFetchResponseGroup(group.group_id, error_code=error.code)
-        return shard.groups.fetch_offsets(group, version=version, require_stable=require_stable)

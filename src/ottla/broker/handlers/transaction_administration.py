@@ -35,7 +35,7 @@ class DescribeTransactionsHandler:
         self, request: DescribeTransactionsRequest, _context: RequestContext
     ) -> DescribeTransactionsResponse:
         return DescribeTransactionsResponse(
-            transaction_states=[self._describe(each) for each in request.transactional_ids]
+            transaction_states=[await self._describe(each) for each in request.transactional_ids]
         )
 
     def refuse(
@@ -45,12 +45,13 @@ class DescribeTransactionsHandler:
             transaction_states=[TransactionState(code, each) for each in request.transactional_ids]
         )
 
-    def _describe(self, transactional_id: str) -> TransactionState:
+    async def _describe(self, transactional_id: str) -> TransactionState:
         try:
-            shard = self._coordinator.find(transactional_id).shard
+            running = self._coordinator.find(transactional_id)
+            shard = running.shard.transactions
+            return await running.runtime.read(lambda: shard.describe(transactional_id))
         except OttlaError as error:
             return TransactionState(error.code, transactional_id)
-        return shard.transactions.describe(transactional_id)
 
 
 class ListTransactionsHandler:
@@ -116,7 +117,8 @@ class DescribeProducersHandler:
 
     def _describe(self, topic: str, index: int) -> PartitionResponse:
         try:
-            log = self._partitions.find(topic, index).log
+            partition = self._partitions.find(topic, index)
+            partition.check_leads()
         except OttlaError as error:
             return PartitionResponse(index, error.code, str(error))
         return PartitionResponse(
@@ -130,6 +132,6 @@ class DescribeProducersHandler:
                     entry.coordinator_epoch,
                     -1 if entry.transaction_start is None else entry.transaction_start,
                 )
-                for entry in log.producers.entries()
+                for entry in partition.log.producers.entries()
             ],
         )

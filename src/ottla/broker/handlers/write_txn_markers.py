@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from ottla.broker.request import RequestContext
 from ottla.broker.transaction_markers import MarkerWriter
 from ottla.coordination.transaction.decision import WriteMarkers
-from ottla.errors import ErrorCode, OttlaError
+from ottla.errors import ErrorCode
 from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
 from ottla.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -27,15 +29,18 @@ class WriteTxnMarkersHandler:
         self, request: WriteTxnMarkersRequest, _context: RequestContext
     ) -> WriteTxnMarkersResponse:
         response = self.refuse(request, ErrorCode.NONE)
-        for marker, result in zip(request.markers, response.markers, strict=True):
-            order = _order(marker)
-            for topic in result.topics:
-                for partition in topic.partitions:
-                    name = TopicPartition(topic.name, partition.partition_index)
-                    try:
-                        await self._writer.write(name, order)
-                    except OttlaError as error:
-                        partition.error_code = error.code
+        wanted = [
+            (TopicPartition(topic.name, partition.partition_index), _order(marker), partition)
+            for marker, result in zip(request.markers, response.markers, strict=True)
+            for topic in result.topics
+            for partition in topic.partitions
+        ]
+        # All are written before the first is waited for.
+        codes = await asyncio.gather(
+            *(self._writer.attempt(name, order) for name, order, _ in wanted)
+        )
+        for (_, _, partition), code in zip(wanted, codes, strict=True):
+            partition.error_code = code
         return response
 
     def refuse(self, request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarkersResponse:
