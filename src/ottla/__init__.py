@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ottla.clients.blocking.admin import Admin as Admin
     from ottla.clients.blocking.consumer import Consumer as Consumer
     from ottla.clients.blocking.producer import Producer as Producer
+    from ottla.clients.blocking.topic_reader import iter_topic as iter_topic
+    from ottla.clients.blocking.topic_reader import read_topic as read_topic
     from ottla.clients.configs import Resource as Resource
     from ottla.clients.configs import ResourceKind as ResourceKind
     from ottla.clients.consumer.group_place import OffsetAndMetadata as OffsetAndMetadata
@@ -45,6 +47,8 @@ _HOMES = {
     "TopicPartition": "ottla.model.ids",
     "fault_of": "ottla.clients.failures",
     "is_worth_retrying": "ottla.clients.failures",
+    "iter_topic": "ottla.clients.blocking.topic_reader",
+    "read_topic": "ottla.clients.blocking.topic_reader",
 }
 
 

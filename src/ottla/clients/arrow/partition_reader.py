@@ -10,13 +10,11 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ottla.clients.arrow.columns import COLUMNS, decode_columns, intact, read_schema
-from ottla.clients.arrow.range_fetcher import RangeFetcher
-from ottla.clients.arrow.read_plan import ReadPlan, plan_read
-from ottla.clients.blocking.loop_thread import LoopThread, close_at_exit
-from ottla.clients.client import Client
-from ottla.clients.connection_settings import client_for
-from ottla.clients.failures import ClientClosed, WrongUse
+from ottla.clients.arrow.columns import COLUMNS, read_schema
+from ottla.clients.arrow.read_plan import plan_read
+from ottla.clients.arrow.reading import Reading
+from ottla.clients.blocking.reading import BlockingReading
+from ottla.clients.failures import WrongUse
 from ottla.clients.producer.core import with_bootstrap
 from ottla.clients.settings_source import Config
 from ottla.model.ids import TopicPartition
@@ -40,7 +38,7 @@ class PartitionReader:
     and the brokers raise when repeating does not help.
     """
 
-    __slots__ = ("__weakref__", "_batches", "_client", "_fetcher", "_loop", "_plan")
+    __slots__ = ("_batches", "_plan", "_reading")
 
     def __init__(
         self,
@@ -62,16 +60,13 @@ class PartitionReader:
             columns=columns,
             read_committed=read_committed,
         )
-        self._loop = LoopThread("reader")
-        try:
-            self._client, self._fetcher = self._loop.run(
-                _open(self._plan, partition, Window(start, end))
-            )
-        except BaseException:
-            self._loop.stop()
-            raise
-        self._batches = self._read()
-        close_at_exit(self)
+        ranges = {partition: Window(start, end)}
+
+        async def begin(reading: Reading) -> None:
+            reading.begin(ranges)
+
+        self._reading = BlockingReading(self._plan, begin)
+        self._batches = self._reading.batches()
 
     @property
     def schema(self) -> pyarrow.Schema:
@@ -81,27 +76,9 @@ class PartitionReader:
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         return self._batches
 
-    def _read(self) -> Iterator[pyarrow.RecordBatch]:
-        fetcher, plan = self._fetcher, self._plan
-        where = fetcher.where
-        while (batches := self._loop.run(fetcher.next_batches())) is not None:
-            checked = intact(batches, where, checks_crc=plan.checks_crc)
-            yield from decode_columns(checked, where, fetcher.window, plan.columns)
-
-    def close(self, timeout_s: float | None = None) -> None:
+    def close(self) -> None:
         """Disconnects and ends the thread. Once is enough."""
-        del timeout_s  # nothing here waits for anybody
-        if self._loop.is_foreign:
-            return
-        try:
-            self._loop.run(_close(self._client, self._fetcher))
-        except ClientClosed:
-            return
-        self._loop.stop()
-
-    def disown(self) -> None:
-        """Called in a forked process, which cannot use its parent's."""
-        # Every call goes through the loop, which notices.
+        self._reading.close()
 
     def __enter__(self) -> PartitionReader:
         return self
@@ -113,18 +90,3 @@ class PartitionReader:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-async def _open(
-    plan: ReadPlan, where: TopicPartition, window: Window
-) -> tuple[Client, RangeFetcher]:
-    """Begins with the first fetch; what goes wrong with it is raised by the first batch."""
-    client = client_for(plan.connection, total_s=plan.timeout_s)
-    fetcher = RangeFetcher(client, where, window, plan)
-    fetcher.fetch_ahead()
-    return client, fetcher
-
-
-async def _close(client: Client, fetcher: RangeFetcher) -> None:
-    await fetcher.close()
-    await client.close()
