@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import wraps
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from ottla.cluster import zookeeper_wire as wire
 from ottla.cluster.session import Session
@@ -67,9 +68,24 @@ _KINDS: Final = {
     wire.EventType.CHANGED: ChangeKind.CHANGED,
 }
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+
+def _in_task(
+    work: Callable[P, Coroutine[Any, Any, T]],
+) -> Callable[P, Coroutine[Any, Any, T]]:
+    """A broker's handlers begin outside of any task, where no time can be limited."""
+
+    @wraps(work)
+    async def run(*arguments: P.args, **named: P.kwargs) -> T:
+        if asyncio.current_task() is not None:
+            return await work(*arguments, **named)
+        return await asyncio.get_running_loop().create_task(work(*arguments, **named))
+
+    return run
 
 
 class ZooKeeperStore:
@@ -95,11 +111,7 @@ class ZooKeeperStore:
 
     @classmethod
     async def open(
-        cls,
-        address: ZooKeeperAddress | str,
-        clock: Clock,
-        *,
-        seconds_max: float = OPEN_SECONDS_MAX,
+        cls, address: ZooKeeperAddress | str, clock: Clock, *, seconds_max: float = OPEN_SECONDS_MAX
     ) -> ZooKeeperStore:
         """Connect and make the chroot; StoreUnreachable where no server takes us up in time."""
         parsed = ZooKeeperAddress.parse(address) if isinstance(address, str) else address
@@ -279,11 +291,10 @@ class ZooKeeperStore:
         answer.add_done_callback(confirm)
         return answer
 
+    @_in_task
     async def _read(self, requests: Iterable[Request]) -> list[Any]:
         """The answers to reads, as of now or later. Reads may be repeated, and are."""
-        return await _in_task(self._read_in_time(list(requests)))
-
-    async def _read_in_time(self, asked: Sequence[Request]) -> list[Any]:
+        asked = list(requests)
         try:
             async with asyncio.timeout(self._patience_seconds):
                 while True:
@@ -300,14 +311,11 @@ class ZooKeeperStore:
         except TimeoutError:
             raise self._unreachable() from None
 
+    @_in_task
     async def _commit(self, request: wire.Multi) -> list[Any]:
-        return await _in_task(self._commit_in_time(request))
-
-    async def _commit_in_time(self, request: wire.Multi) -> list[Any]:
         try:
             async with asyncio.timeout(self._patience_seconds):
-                answer: list[Any] = await self._ask(request)
-                return answer
+                return list(await self._ask(request))
         except (ConnectionLost, TimeoutError) as error:
             raise StoreUncertain(
                 f"the connection to {self.address} was lost before it answered a change ({error})"
@@ -315,10 +323,8 @@ class ZooKeeperStore:
         except Refused as error:
             raise StoreFailed(f"{self.address}: {error}") from error
 
+    @_in_task
     async def _wait_connected(self) -> None:
-        await _in_task(self._wait_connected_in_time())
-
-    async def _wait_connected_in_time(self) -> None:
         try:
             async with asyncio.timeout(self._patience_seconds):
                 await self._connected_or_closed()
@@ -381,13 +387,6 @@ class ZooKeeperStore:
     def _expect_missing(self, path: str, failed: wire.Failed) -> None:
         if failed.code != wire.NO_NODE:
             raise self._branch.failure(Check(path, 0), failed.code)
-
-
-async def _in_task(work: Coroutine[Any, Any, T]) -> T:
-    """A broker's handlers begin outside of any task, where no time can be limited."""
-    if asyncio.current_task() is not None:
-        return await work
-    return await asyncio.get_running_loop().create_task(work)
 
 
 def _parts(paths: Sequence[str]) -> list[Sequence[str]]:
