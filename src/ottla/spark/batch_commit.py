@@ -80,10 +80,10 @@ class BatchCommit:
 
     async def run(self) -> Outcome:
         """All steps; what was begun is aborted where one fails."""
-        if await self._is_written():
+        if await self._is_written(for_certain=False):  # then whoever is ahead is left in peace
             return Outcome.WAS_WRITTEN
         await self.take_over()
-        if await self._is_written():
+        if await self._is_written(for_certain=True):
             return Outcome.WAS_WRITTEN
         try:
             await self.append()
@@ -126,8 +126,9 @@ class BatchCommit:
         """The decision: from here on the batch is written."""
         await self._transaction.end(is_commit=True)
 
-    async def _is_written(self) -> bool:
-        return self._load.entry is not None and await is_written(self._client, self._load.entry)
+    async def _is_written(self, *, for_certain: bool) -> bool:
+        entry = self._load.entry
+        return entry is not None and await is_written(self._client, entry, for_certain=for_certain)
 
     async def _enlist(self, partitions: set[TopicPartition]) -> None:
         """Makes the partitions part of the transaction, where being written to does not."""

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     import pyarrow
 
 
+def batch_reader(plan: SourcePlan) -> DataSourceReader:
+    """The reader of a plan. Spark asks a reader for its filters if it has a method for them."""
+    return FilteringReader(plan) if plan.pushes_filters else BatchReader(plan)
+
+
 class BatchReader(DataSourceReader):
     """Reads what is there now, or between two bounds."""
 
-    def __init__(self, plan: SourcePlan) -> None:
+    def __init__(self, plan: SourcePlan, wanted: Wanted | None = None) -> None:
         self._plan = plan
-        self._wanted = Wanted()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Takes over what can be kept by choosing ranges."""
-        self._wanted, left = push(filters)
-        return left
+        self._wanted = wanted or Wanted()
 
     def partitions(self) -> Sequence[InputPartition]:
         """One task a range."""
@@ -69,3 +69,29 @@ class BatchReader(DataSourceReader):
         return [
             OffsetRange(each.where, max(each.start, first[each.where]), each.end) for each in ranges
         ]
+
+
+class FilteringReader(DataSourceReader):
+    """Leaves out what the query's filters leave out.
+
+    Only where it is asked for: Spark keeps what a frame's first query has planned, filters and all,
+    for every later query of the same frame.
+    """
+
+    def __init__(self, plan: SourcePlan) -> None:
+        self._plan = plan
+        self._inner = BatchReader(plan)
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Takes over what can be kept by choosing ranges."""
+        wanted, left = push(filters)
+        self._inner = BatchReader(self._plan, wanted)
+        return left
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One task a range."""
+        return self._inner.partitions()
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        """In a task."""
+        return self._inner.read(partition)

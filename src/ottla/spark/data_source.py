@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ottla.errors import ConfigError
-from ottla.spark.batch_reader import BatchReader
+from ottla.spark.batch_reader import batch_reader
 from ottla.spark.options import Use
 from ottla.spark.plain_errors import plainly
 from ottla.spark.record_columns import check_read_schema, read_columns
@@ -39,7 +39,7 @@ class OttlaDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """spark.read"""
-        return BatchReader(self._source_plan(Use.READ, schema))
+        return batch_reader(self._source_plan(Use.READ, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
         """spark.readStream"""

@@ -44,7 +44,7 @@ class LedgerEntry:
         )
 
 
-async def is_written(client: Client, entry: LedgerEntry) -> bool:
-    """Asks the group's coordinator."""
-    committed = await committed_offsets(client, entry.group, waits_for_transactions=True)
+async def is_written(client: Client, entry: LedgerEntry, *, for_certain: bool) -> bool:
+    """Asks the group's coordinator; for certain, not before every transaction in it has ended."""
+    committed = await committed_offsets(client, entry.group, waits_for_transactions=for_certain)
     return entry.is_among(committed)

@@ -47,6 +47,7 @@ DECLARED: Final[Mapping[str, tuple[Use, ...]]] = {
     "endingTimestamp": (Use.READ,),
     "failOnDataLoss": READING,
     "includeHeaders": (*READING, *WRITING),
+    "pushFilters": (Use.READ,),
     "minPartitions": READING,
     "maxRecordsPerPartition": READING,
     "maxOffsetsPerTrigger": (Use.STREAM_READ,),

@@ -35,6 +35,7 @@ class SourcePlan:
     tasks_min: int | None = None
     records_max: int | None = None
     """The most offsets of one task."""
+    pushes_filters: bool = False
     limits: TriggerLimits = field(default_factory=TriggerLimits)
 
 
@@ -58,6 +59,7 @@ def source_plan(use: Use, options: Mapping[str, str]) -> SourcePlan:
         group_id=group,
         has_headers=texts.flag("includeHeaders", default=False),
         fails_on_data_loss=texts.flag("failOnDataLoss", default=True),
+        pushes_filters=texts.flag("pushFilters", default=False),
         tasks_min=texts.number("minPartitions"),
         records_max=texts.number("maxRecordsPerPartition"),
         limits=trigger_limits(texts) if use is Use.STREAM_READ else TriggerLimits(),

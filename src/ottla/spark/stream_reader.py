@@ -51,6 +51,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._seen: Offsets = {}
         """The ends that were seen last."""
         self._admitted_at = time.monotonic()
+        self._committed: TopicOffsets = {}
+        """What the group has been told last."""
 
     # --- on the driver
 
@@ -70,7 +72,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: TopicOffsets, limit: ReadLimit) -> TopicOffsets:  # noqa: N802
-        """Where the next micro-batch ends; at `start` where there is nothing to do yet."""
+        """Where the next micro-batch ends; at `start` where there is nothing to do yet.
+
+        Everything before `start` is finished: Spark asks when the last micro-batch is committed.
+        """
+        self.commit(start)
         with plainly():
             begin, latest = self._begin_and_latest(from_topic_offsets(start))
         available = sum(end - begin[where] for where, end in latest.items())
@@ -114,10 +120,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         The checkpoint is what counts, so trouble with the group does not end the query.
         """
-        if not self._plan.group_id:
+        if not self._plan.group_id or end == self._committed:
             return
         try:
             self._access.commit(self._plan.group_id, from_topic_offsets(end))
+            self._committed = end
         except OttlaError as error:
             _log.warning("offsets of group %r are not committed: %s", self._plan.group_id, error)
 
