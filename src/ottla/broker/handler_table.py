@@ -73,6 +73,7 @@ from ottla.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.partitions import Partitions
 from ottla.broker.recent_deletions import RecentDeletions
+from ottla.broker.replica_reads import ReplicaReads
 from ottla.broker.request import Handler
 from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.broker.transaction_guard import TransactionGuard
@@ -121,11 +122,16 @@ def handler_table(parts: Parts) -> HandlerTable:
 
 
 def _records(parts: Parts) -> HandlerTable:
-    partitions, settings = parts.partitions, parts.view.settings
+    partitions, view, settings = parts.partitions, parts.view, parts.view.settings
+    replica_reads = ReplicaReads(
+        view.broker_id, lambda: view.settings.replication, lambda: view.image.brokers
+    )
     sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
     return {
         ApiKey.PRODUCE: ProduceHandler(partitions, parts.guard),
-        ApiKey.FETCH: FetchHandler(partitions, sessions, parts.clock, settings.fetch_max_bytes),
+        ApiKey.FETCH: FetchHandler(
+            partitions, sessions, replica_reads, parts.clock, settings.fetch_max_bytes
+        ),
         ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions),
         ApiKey.DELETE_RECORDS: DeleteRecordsHandler(partitions, parts.housekeeping),
         ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochHandler(partitions),

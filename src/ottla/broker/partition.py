@@ -14,17 +14,16 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
-from bisect import insort
-from collections import deque
-from typing import Final, Protocol
+from typing import Protocol
 
 import msgspec
 
+from ottla.broker.commit_waits import CommitWaits
 from ottla.broker.standing import Standing
 from ottla.broker.watch import DataWatch
 from ottla.cluster.image import PartitionImage
 from ottla.cluster.in_sync import InSync
-from ottla.errors import ErrorCode, RequestFailed, TimedOut
+from ottla.errors import ErrorCode, RequestFailed
 from ottla.model.clock import Clock
 from ottla.model.ids import (
     NO_LEADER_EPOCH,
@@ -36,9 +35,6 @@ from ottla.model.ids import (
 )
 from ottla.storage.log import Appended, Log
 from ottla.storage.producer_state import Origin
-
-WAITERS_MIN: Final = 64
-"""Waits kept without looking whether they have ended."""
 
 
 class FlushQueue(Protocol):
@@ -67,10 +63,9 @@ class Partition:
     __slots__ = (
         "_is_closed",
         "_leads_alone",
-        "_purge_at",
         "_services",
         "_uncommitted_bytes",
-        "_waiters",
+        "_waits",
         "_watches",
         "id",
         "in_sync",
@@ -95,8 +90,7 @@ class Partition:
         self._is_closed = False
         self._uncommitted_bytes = 0
         self._watches: set[DataWatch] = set()
-        self._waiters: deque[tuple[Offset, asyncio.Future[None]]] = deque()
-        self._purge_at = WAITERS_MIN
+        self._waits = CommitWaits()
 
     # --- roles ---
 
@@ -170,6 +164,15 @@ class Partition:
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
         """Refuses a client that knows of another leader than this one."""
         self.check_leads()
+        self._check_epoch(current_leader_epoch)
+
+    def check_replica_epoch(self, current_leader_epoch: int) -> None:
+        """Refuses a reader that a replica may not answer either: it has to know its own leader."""
+        if self.leader is None or self._is_closed or self._services.standing.is_fenced:
+            raise RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._check_epoch(current_leader_epoch)
+
+    def _check_epoch(self, current_leader_epoch: int) -> None:
         if current_leader_epoch == NO_LEADER_EPOCH or current_leader_epoch == self.leader_epoch:
             return
         if current_leader_epoch < self.leader_epoch:
@@ -238,18 +241,8 @@ class Partition:
         elif self.is_committed(end_offset):
             future.set_result(None)
         else:
-            # Mostly at the end; a batch that was sent again is waited for among those before it.
-            insort(self._waiters, (end_offset, future), key=_end_offset)
-            if len(self._waiters) > self._purge_at:
-                self._forget_ended_waits()
-            timer = loop.call_at(deadline, _time_out, future)
-            future.add_done_callback(lambda _: timer.cancel())
+            self._waits.add(end_offset, deadline, future)
         return future
-
-    def _forget_ended_waits(self) -> None:
-        """While nothing is committed, waits end by their deadlines and others take their place."""
-        self._waiters = deque(each for each in self._waiters if not each[1].done())
-        self._purge_at = max(WAITERS_MIN, 2 * len(self._waiters))
 
     def stood(self) -> None:
         """This broker's right to lead may have changed: what waited for it goes on, or looks."""
@@ -291,7 +284,10 @@ class Partition:
     def follow_watermarks(self, high_watermark: Offset, start_offset: Offset) -> None:
         """Takes over how far the leader has come, as far as this log has it."""
         log = self.log
+        before = log.high_watermark
         log.advance_high_watermark(min(high_watermark, log.end_offset))
+        if log.high_watermark > before:
+            self._wake_watches()  # Consumers may read here too.
         if start_offset > log.start_offset:
             log.delete_records_before(min(start_offset, log.high_watermark))
 
@@ -302,10 +298,7 @@ class Partition:
 
     def fail(self, error: Exception) -> None:
         """Those who wait for a commit are told that it will not come, and readers look again."""
-        while self._waiters:
-            _, future = self._waiters.popleft()
-            if not future.done():
-                future.set_exception(error)
+        self._waits.fail(error)
         self._wake_watches()
 
     def _advance(self) -> None:
@@ -326,11 +319,8 @@ class Partition:
         if end_offset <= self.log.high_watermark:
             return
         self.log.advance_high_watermark(end_offset)
-        waiters = self._waiters
-        while waiters and waiters[0][0] <= end_offset:
-            _, future = waiters.popleft()
-            if not future.done():
-                future.set_result(None)
+        if self._waits.queue:
+            self._waits.committed(end_offset)
         size_bytes, self._uncommitted_bytes = self._uncommitted_bytes, 0
         if self._watches:
             for watch in tuple(self._watches):
@@ -358,12 +348,3 @@ class Partition:
     def _wake_watches(self) -> None:
         for watch in tuple(self._watches):
             watch.wake()
-
-
-def _end_offset(waiter: tuple[Offset, asyncio.Future[None]]) -> Offset:
-    return waiter[0]
-
-
-def _time_out(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_exception(TimedOut("the records were not committed in time"))

@@ -21,6 +21,7 @@ from typing import Final
 
 import msgspec
 
+from ottla.broker.follower_throttle import FollowerThrottle
 from ottla.broker.partition import Partition
 from ottla.errors import ErrorCode, OttlaError, RequestFailed
 from ottla.model.ids import NO_LEADER_EPOCH, BrokerId, LeaderEpoch, Offset, TopicId
@@ -74,10 +75,13 @@ _SESSION_ERRORS: Final = frozenset(
 class ReplicaFetcher:
     """One leader, and the partitions this broker follows it in."""
 
-    def __init__(self, broker_id: BrokerId, leader: BrokerId, address: Address) -> None:
+    def __init__(
+        self, broker_id: BrokerId, leader: BrokerId, address: Address, throttle: FollowerThrottle
+    ) -> None:
         self._broker_id = broker_id
         self._leader = leader
         self._address = address
+        self._throttle = throttle
         self._partitions: dict[Key, Partition] = {}
         self._paused: set[Key] = set()
         self._asked: dict[Key, Asked] = {}
@@ -132,6 +136,7 @@ class ReplicaFetcher:
             self._session_id = self._session_epoch = 0
             self._asked.clear()
             while True:
+                self._hold_back()
                 if not self._active():
                     self._changed.clear()
                     await self._changed.wait()
@@ -147,6 +152,12 @@ class ReplicaFetcher:
         """Asks for the partition again, but not at once."""
         self._paused.add(key)
         asyncio.get_running_loop().call_later(BACKOFF_SECONDS, self._go_on, key)
+
+    def _hold_back(self) -> None:
+        """Lets those rest that have had as much as they may for now."""
+        for key in self._active():
+            if self._throttle.holds_back(self._partitions[key]):
+                self._rest(key)
 
     def _go_on(self, key: Key) -> None:
         self._paused.discard(key)
@@ -243,6 +254,7 @@ class ReplicaFetcher:
             return
         records = data.records
         if isinstance(records, memoryview) and len(records):
+            self._throttle.received(partition, len(records))
             _append(partition, records)
         partition.follow_watermarks(Offset(data.high_watermark), Offset(data.log_start_offset))
 

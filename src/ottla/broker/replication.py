@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 from ottla.broker.cluster_view import ClusterView
+from ottla.broker.follower_throttle import FollowerThrottle
 from ottla.broker.partition import Partition
 from ottla.broker.replica_fetcher import ReplicaFetcher
 from ottla.model.ids import BrokerId, TopicPartition
@@ -19,6 +20,9 @@ class Replication:
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
+        self._throttle = FollowerThrottle(
+            view.broker_id, lambda: view.settings.replication, lambda: view.image
+        )
         self._fetchers: dict[BrokerId, tuple[Address, ReplicaFetcher]] = {}
         self._followed: dict[TopicPartition, BrokerId] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -56,7 +60,7 @@ class Replication:
         known = self._fetchers.get(leader)
         if known is not None and known[0] == address:
             return known[1]
-        fetcher = ReplicaFetcher(self._view.broker_id, leader, address)
+        fetcher = ReplicaFetcher(self._view.broker_id, leader, address, self._throttle)
         if known is not None:
             for partition in self._end(leader):
                 fetcher.follow(partition)

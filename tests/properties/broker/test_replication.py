@@ -11,18 +11,21 @@ from hypothesis import strategies as st
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.handlers.fetch import FetchHandler
 from ottla.broker.partition import Partition, Services
-from ottla.broker.standing import Standing
 from ottla.broker.partitions import Partitions
 from ottla.broker.replica_fetcher import FETCH_VERSION, ReplicaFetcher
+from ottla.broker.replica_reads import ReplicaReads
 from ottla.broker.request import RequestContext
+from ottla.broker.standing import Standing
 from ottla.errors import ErrorCode
 from ottla.model.file_region import FileRegion
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.net.listener import Address
 from ottla.net.server_connection import Peer
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
+from ottla.settings.replication import ReplicationSettings
 from ottla.storage.disk import read_region
 from unit.broker.stage import LAG_MS, TOPIC_ID, Flushes, Wishes, an_image
+from unit.broker.unthrottled import unthrottled
 from unit.net.running import run
 from unit.storage.logs import World, batch, values
 
@@ -39,7 +42,8 @@ class Replica:
         self.partition = Partition(TopicPartition("topic", 0), TOPIC_ID, world.open(), services)
         partitions = Partitions()
         partitions.add(self.partition)
-        self._handler = FetchHandler(partitions, FetchSessions(10), world.clock, 1 << 20)
+        reads = ReplicaReads(broker, ReplicationSettings, dict)
+        self._handler = FetchHandler(partitions, FetchSessions(10), reads, world.clock, 1 << 20)
         self._fetcher: ReplicaFetcher | None = None
         self._leader: BrokerId | None = None
 
@@ -47,7 +51,9 @@ class Replica:
         self.partition.take_role(an_image(leader, epoch=epoch, replicas=BROKERS))
         self._fetcher = None
         if leader != self.broker:
-            self._fetcher = ReplicaFetcher(self.broker, leader, Address("nowhere", 1))
+            self._fetcher = ReplicaFetcher(
+                self.broker, leader, Address("nowhere", 1), unthrottled()
+            )
             self._fetcher.follow(self.partition)
         self._leader = leader
 
@@ -166,7 +172,7 @@ def test_a_zombie_leader_commits_nothing_after_its_followers_moved_on() -> None:
             assert request is None or request._leader == BROKERS[1]
             replica.fetch(replicas)
         assert not one.partition.is_committed(end_offset)
-        asked = ReplicaFetcher(BROKERS[2], BROKERS[0], Address("nowhere", 1))
+        asked = ReplicaFetcher(BROKERS[2], BROKERS[0], Address("nowhere", 1), unthrottled())
         asked.follow(three.partition)
         response = one.answer(asked._request())
         assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.broker.partition import WAITERS_MIN
+from ottla.broker.commit_waits import KEPT_MIN
 from ottla.broker.watch import DataWatch
 from ottla.errors import ErrorCode, OttlaError, RequestFailed, StorageFailed, TimedOut
 from ottla.model.ids import Offset
@@ -423,9 +423,9 @@ def test_waits_that_ended_are_not_kept_while_nothing_is_committed() -> None:
         stage = Stage(an_image(ME, replicas=(ME, TWO)))
         end = stage.append(b"a")
         kept = stage.committed(end, seconds=1e6)
-        for _ in range(10 * WAITERS_MIN):
+        for _ in range(10 * KEPT_MIN):
             stage.committed(end).cancel()
-        assert len(stage.partition._waiters) <= 2 * WAITERS_MIN
+        assert len(stage.partition._waits.queue) <= 2 * KEPT_MIN
         stage.partition.fetched_by(TWO, Offset(end))
         assert kept.done()
 

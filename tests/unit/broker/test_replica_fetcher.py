@@ -7,9 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from ottla.broker.follower_throttle import FollowerThrottle
 from ottla.broker.replica_fetcher import BACKOFF_SECONDS, ReplicaFetcher
+from ottla.cluster.image import ClusterImage
 from ottla.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.settings.replication import ReplicationSettings
 from unit.broker.leader import (
     SESSION_ID,
     Leader,
@@ -21,6 +24,7 @@ from unit.broker.leader import (
     written,
 )
 from unit.broker.stage import ME, TOPIC_ID, TWO, Stage, an_image
+from unit.broker.unthrottled import unthrottled
 from unit.net.running import pass_time, run, turns
 from unit.net.served import wait_until
 from unit.storage.logs import append, batch, values
@@ -38,10 +42,12 @@ def numbered(stage: Stage, index: int) -> Stage:
 
 
 @asynccontextmanager
-async def following(*stages: Stage) -> AsyncIterator[tuple[Leader, ReplicaFetcher]]:
+async def following(
+    *stages: Stage, throttle: FollowerThrottle | None = None
+) -> AsyncIterator[tuple[Leader, ReplicaFetcher]]:
     """A leader, and a fetcher that follows it in the stages' partitions."""
     async with a_leader() as leader:
-        fetcher = ReplicaFetcher(ME, TWO, leader.address)
+        fetcher = ReplicaFetcher(ME, TWO, leader.address, throttle or unthrottled())
         for stage in stages:
             fetcher.follow(stage.partition)
         try:
@@ -395,5 +401,31 @@ def test_a_full_disk_does_not_end_replication_for_good() -> None:
                 await pass_time(BACKOFF_SECONDS)
             leader.say(answer(), records, records)
             await wait_until(lambda: stage.partition.log.end_offset == 1)
+
+    run(scenario())
+
+
+def a_throttled_follower() -> tuple[Stage, FollowerThrottle]:
+    """Ten bytes a second for its only replica, which is not in sync."""
+    stage = Stage(
+        an_image(TWO, epoch=5, replicas=BOTH), follower_replication_throttled_replicas=("0:1",)
+    )
+    settings = ReplicationSettings(follower_replication_throttled_rate=10)
+    return stage, FollowerThrottle(ME, lambda: settings, ClusterImage)
+
+
+def test_a_throttled_replica_asks_for_no_more_until_its_rate_allows_it() -> None:
+    async def scenario() -> None:
+        stage, throttle = a_throttled_follower()
+        async with following(stage, throttle=throttle) as (leader, _):
+            records = written(b"a", base_offset=0, epoch=5)
+            leader.say(answer(data(records)))
+            await wait_until(lambda: stage.partition.log.end_offset == 1)
+            for _ in range(3):
+                await pass_time(2 * BACKOFF_SECONDS)
+            assert len(leader.requests) == 1
+            stage.clock.ms += 100 * len(records)
+            await pass_time(2 * BACKOFF_SECONDS)
+            assert named(await leader.asked(2))[0].fetch_offset == 1
 
     run(scenario())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from ottla.broker.fetch_sessions import Fetch, FetchSessions, FetchTarget, follower_of
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
+from ottla.broker.replica_reads import ReplicaReads
 from ottla.broker.request import RequestContext
 from ottla.broker.watch import DataWatch
 from ottla.errors import ErrorCode, OffsetOutOfRange, OttlaError
@@ -32,8 +34,18 @@ FIRST_VERSION_WITH_SOFT_LIMIT: Final = 3
 FIRST_VERSION_WITH_BATCHES: Final = 4
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 READ_COMMITTED: Final = 1
+NO_REPLICA: Final = -1
 WAIT_MS_MAX: Final = 600_000
 """No client is kept waiting longer, whatever it asks for."""
+
+
+class _Reader(msgspec.Struct, frozen=True):
+    """Who asks."""
+
+    follower: BrokerId | None
+    """The broker that asks in order to replicate; None for a consumer."""
+    rack: str
+    committed_only: bool
 
 
 class _Round(msgspec.Struct):
@@ -42,28 +54,41 @@ class _Round(msgspec.Struct):
     data: list[tuple[FetchTarget, PartitionData]]
     size_bytes: int
     must_answer: bool
+    has_watermarks: bool = False
+    """Whether a follower does not know of a high watermark yet."""
 
 
 class FetchHandler:
     """Reads records."""
 
     def __init__(
-        self, partitions: Partitions, sessions: FetchSessions, clock: Clock, bytes_max: int
+        self,
+        partitions: Partitions,
+        sessions: FetchSessions,
+        replica_reads: ReplicaReads,
+        clock: Clock,
+        bytes_max: int,
     ) -> None:
         self._partitions = partitions
         self._sessions = sessions
+        self._replica_reads = replica_reads
         self._clock = clock
         self._bytes_max = bytes_max
 
     async def handle(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
         uses_ids = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
         fetch = self._sessions.begin(request, uses_ids=uses_ids, now_ms=self._clock.monotonic_ms())
-        follower = follower_of(request)
-        if follower is not None:
-            self._note_progress(fetch, follower)
-        reading = self._read_all(fetch, request, context.version)
+        reader = _Reader(
+            follower_of(request), request.rack_id, request.isolation_level == READ_COMMITTED
+        )
+        if reader.follower is not None:
+            self._note_progress(fetch, reader.follower)
+        read = partial(self._read_all, fetch, request, reader, context.version)
+        reading = read()
         if not self._is_enough(reading, request):
-            reading = await self._wait(fetch, request, context.version, reading)
+            reading = await self._wait(fetch, request, reading, read)
+        if reader.follower is not None:
+            self._note_sent(reading)
         if context.version < FIRST_VERSION_WITH_BATCHES:
             await _convert(reading.data, context.version)
         return _response(fetch, reading.data)
@@ -102,13 +127,18 @@ class FetchHandler:
         )
 
     async def _wait(
-        self, fetch: Fetch, request: FetchRequest, version: int, reading: _Round
+        self, fetch: Fetch, request: FetchRequest, reading: _Round, read: Callable[[], _Round]
     ) -> _Round:
         """Reads again each time enough may have come, until it has or the time is over."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(request.max_wait_ms, WAIT_MS_MAX) / 1000
         watched = [found for target in fetch.targets if (found := self._found(target))]
-        while not self._is_enough(reading, request) and (left := deadline - loop.time()) > 0:
+        while not self._is_enough(reading, request):
+            if reading.has_watermarks:
+                soon = loop.time() + self._replica_reads.watermark_seconds_max
+                deadline = min(deadline, soon)
+            if (left := deadline - loop.time()) <= 0:
+                break
             watch = DataWatch(loop, request.min_bytes - reading.size_bytes)
             for partition in watched:
                 partition.watch(watch)
@@ -117,51 +147,48 @@ class FetchHandler:
             finally:
                 for partition in watched:
                     partition.unwatch(watch)
-            reading = self._read_all(fetch, request, version)
+            reading = read()
         return reading
 
-    def _read_all(self, fetch: Fetch, request: FetchRequest, version: int) -> _Round:
+    def _read_all(
+        self, fetch: Fetch, request: FetchRequest, reader: _Reader, version: int
+    ) -> _Round:
         left = min(request.max_bytes, self._bytes_max)
         # Old versions promise never to exceed a limit; newer ones promise progress instead.
         at_least_one = version >= FIRST_VERSION_WITH_SOFT_LIMIT
-        committed_only = request.isolation_level == READ_COMMITTED
-        is_follower = follower_of(request) is not None
+        is_told = reader.follower is not None and fetch.session is not None
         reading = _Round([], 0, False)
         for target in fetch.targets:
             data = self._read(
                 target,
                 min(left, target.bytes_max),
-                committed_only=committed_only,
-                is_follower=is_follower,
+                reader,
                 at_least_one=at_least_one and not reading.size_bytes,
             )
             size_bytes = len(data.records) if data.records else 0
             left = max(0, left - size_bytes)
             reading.size_bytes += size_bytes
-            if data.error_code or data.diverging_epoch is not None:
+            if data.error_code or data.diverging_epoch is not None or _is_sent_away(data):
                 reading.must_answer = True
+            elif is_told and data.high_watermark > target.told_high_watermark:
+                reading.has_watermarks = True
             reading.data.append((target, data))
         return reading
 
     def _read(
-        self,
-        target: FetchTarget,
-        bytes_max: int,
-        *,
-        committed_only: bool,
-        is_follower: bool,
-        at_least_one: bool,
+        self, target: FetchTarget, bytes_max: int, reader: _Reader, *, at_least_one: bool
     ) -> PartitionData:
         try:
             partition = self._find(target)
-            partition.check_leader_epoch(target.current_leader_epoch)
+            self._check(partition, target, reader)
             log = partition.log
             diverging = _diverging(partition, target)
             region = None
-            if diverging is None:
+            preferred = self._preferred(partition, target, reader) if reader.rack else None
+            if diverging is None and preferred is None and not self._is_held(partition, reader):
                 end = log.end_offset
-                if not is_follower:
-                    end = partition.readable_end(committed_only=committed_only)
+                if reader.follower is None:
+                    end = partition.readable_end(committed_only=reader.committed_only)
                 region = log.read(
                     target.fetch_offset, bytes_max=bytes_max, end=end, at_least_one=at_least_one
                 )
@@ -181,11 +208,36 @@ class FetchHandler:
             diverging,
             records=region if region is not None else b"",
         )
-        if committed_only:
+        if preferred is not None:
+            data.preferred_read_replica = preferred
+        if reader.committed_only:
             data.aborted_transactions = _aborted(partition, target, region)
         else:
             data.aborted_transactions = None
         return data
+
+    def _check(self, partition: Partition, target: FetchTarget, reader: _Reader) -> None:
+        """Refuses to read for who should ask another broker."""
+        if reader.rack and reader.follower is None and self._replica_reads.may_be_here:
+            partition.check_replica_epoch(target.current_leader_epoch)
+        else:
+            partition.check_leader_epoch(target.current_leader_epoch)
+
+    def _preferred(
+        self, partition: Partition, target: FetchTarget, reader: _Reader
+    ) -> BrokerId | None:
+        if reader.follower is not None:
+            return None
+        return self._replica_reads.closer_replica(partition, reader.rack, target.fetch_offset)
+
+    def _is_held(self, partition: Partition, reader: _Reader) -> bool:
+        follower = reader.follower
+        return follower is not None and self._replica_reads.holds_back(partition, follower)
+
+    def _note_sent(self, reading: _Round) -> None:
+        for target, data in reading.data:
+            if data.records and (partition := self._found(target)) is not None:
+                self._replica_reads.sent(partition, len(data.records))
 
     def _find(self, target: FetchTarget) -> Partition:
         topic = target.topic
@@ -202,6 +254,10 @@ class FetchHandler:
 
 def _failed(index: int, code: ErrorCode) -> PartitionData:
     return PartitionData(index, code, -1, -1, -1, aborted_transactions=None, records=b"")
+
+
+def _is_sent_away(data: PartitionData) -> bool:
+    return data.preferred_read_replica != NO_REPLICA
 
 
 def _diverging(partition: Partition, target: FetchTarget) -> EpochEndOffset | None:

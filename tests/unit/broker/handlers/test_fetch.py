@@ -1,0 +1,261 @@
+"""What followers and consumers in other racks are answered, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.handlers.fetch import FetchHandler
+from ottla.broker.replica_fetcher import FETCH_VERSION
+from ottla.broker.replica_reads import WATERMARK_SECONDS_MAX, ReplicaReads
+from ottla.broker.request import RequestContext
+from ottla.cluster.image import BrokerImage
+from ottla.errors import ErrorCode
+from ottla.model.ids import BrokerId, Offset
+from ottla.net.server_connection import Peer
+from ottla.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+    ReplicaState,
+)
+from ottla.settings.replication import RACK_AWARE, ReplicationSettings
+from unit.broker.stage import ME, THREE, TOPIC_ID, TWO, Stage, an_image
+from unit.net.running import pass_time, run, turns
+
+ALL = (ME, TWO, THREE)
+RACKS = {ME: "north", TWO: "south", THREE: "south"}
+FROM_FOLLOWERS = ReplicationSettings(replica_selector_class=RACK_AWARE)
+
+
+class Fetching:
+    """A broker with one partition, and those who read it."""
+
+    def __init__(self, stage: Stage, settings: ReplicationSettings | None = None) -> None:
+        self.stage = stage
+        self.settings = settings or ReplicationSettings()
+        brokers = {each: BrokerImage(each, (), rack, 1) for each, rack in RACKS.items()}
+        reads = ReplicaReads(ME, lambda: self.settings, lambda: brokers)
+        self.handler = FetchHandler(
+            stage.partitions, FetchSessions(10), reads, stage.clock, 1 << 20
+        )
+        self.sessions: dict[BrokerId, tuple[int, int]] = {}
+
+    def ask(self, request: FetchRequest) -> asyncio.Future[FetchResponse]:
+        context = RequestContext(FETCH_VERSION, "test", Peer("here", 1))
+        answer: Coroutine[Any, Any, FetchResponse] = self.handler.handle(request, context)
+        return asyncio.ensure_future(answer)
+
+    async def follow(self, follower: BrokerId, offset: int) -> asyncio.Future[FetchResponse]:
+        """A follower's next fetch in its session, on its way."""
+        session_id, session_epoch = self.sessions.get(follower, (0, 0))
+        asked = self.ask(
+            FetchRequest(
+                replica_state=ReplicaState(follower),
+                max_wait_ms=500,
+                min_bytes=1,
+                session_id=session_id,
+                session_epoch=session_epoch,
+                topics=[_wanted(offset)],
+            )
+        )
+        await turns(3)
+        if asked.done() and not session_id:
+            self.sessions[follower] = (asked.result().session_id, 1)
+        elif session_id:
+            self.sessions[follower] = (session_id, session_epoch + 1)
+        return asked
+
+    async def consume(self, offset: int, *, rack: str = "") -> PartitionData:
+        response = await self.ask(FetchRequest(rack_id=rack, topics=[_wanted(offset)]))
+        return _only(response)
+
+
+def _wanted(offset: int) -> FetchTopic:
+    return FetchTopic(
+        topic_id=TOPIC_ID,
+        partitions=[FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)],
+    )
+
+
+def _only(response: FetchResponse) -> PartitionData:
+    return response.responses[0].partitions[0]
+
+
+def a_leader(**changes: Any) -> Stage:
+    return Stage(an_image(ME, replicas=ALL), **changes)
+
+
+# --- followers hear of high watermarks ---
+
+
+async def both_have_one_record(fetching: Fetching) -> asyncio.Future[FetchResponse]:
+    """Two followers have the only record; two's next fetch waits, told of no watermark yet."""
+    fetching.stage.append(b"a")
+    await fetching.follow(TWO, 0)
+    await fetching.follow(THREE, 0)
+    waiting = await fetching.follow(TWO, 1)
+    assert not waiting.done()
+    await fetching.follow(THREE, 1)
+    assert fetching.stage.high_watermark == 1
+    return waiting
+
+
+def test_an_idle_follower_hears_of_a_new_high_watermark_soon() -> None:
+    async def scenario() -> None:
+        waiting = await both_have_one_record(Fetching(a_leader()))
+        assert not waiting.done(), "the next records would tell it"
+        await pass_time(WATERMARK_SECONDS_MAX)
+        assert _only(waiting.result()).high_watermark == 1
+
+    run(scenario())
+
+
+def test_where_consumers_read_from_followers_they_hear_of_it_at_once() -> None:
+    async def scenario() -> None:
+        waiting = await both_have_one_record(Fetching(a_leader(), FROM_FOLLOWERS))
+        assert _only(waiting.result()).high_watermark == 1
+
+    run(scenario())
+
+
+def test_a_follower_that_knows_all_waits() -> None:
+    async def scenario() -> None:
+        fetching = Fetching(a_leader())
+        waiting = await both_have_one_record(fetching)
+        await pass_time(WATERMARK_SECONDS_MAX)
+        assert waiting.done()
+        again = await fetching.follow(TWO, 1)
+        await pass_time(4 * WATERMARK_SECONDS_MAX)
+        assert not again.done()
+        await pass_time(0.5)
+        assert again.done()
+
+    run(scenario())
+
+
+# --- consumers and racks ---
+
+
+async def a_led_partition(settings: ReplicationSettings) -> Fetching:
+    """Two has both committed records, three only the first."""
+    fetching = Fetching(a_leader(), settings)
+    fetching.stage.append(b"a")
+    fetching.stage.append(b"b")
+    fetching.stage.partition.fetched_by(TWO, Offset(2))
+    fetching.stage.partition.fetched_by(THREE, Offset(1))
+    return fetching
+
+
+def test_a_consumer_is_sent_to_the_replica_in_its_rack_that_has_most() -> None:
+    async def scenario() -> None:
+        fetching = await a_led_partition(FROM_FOLLOWERS)
+        sent = await fetching.consume(0, rack="south")
+        assert (sent.preferred_read_replica, sent.records) == (TWO, b"")
+        for rack in ("north", "west", ""):
+            stays = await fetching.consume(0, rack=rack)
+            assert stays.preferred_read_replica == -1
+            assert stays.records
+
+    run(scenario())
+
+
+def test_without_a_selector_everybody_reads_from_the_leader() -> None:
+    async def scenario() -> None:
+        fetching = await a_led_partition(ReplicationSettings())
+        stays = await fetching.consume(0, rack="south")
+        assert stays.preferred_read_replica == -1
+        assert stays.records
+
+    run(scenario())
+
+
+def test_nobody_is_sent_to_a_replica_that_is_not_in_sync_or_lacks_the_offset() -> None:
+    async def scenario() -> None:
+        fetching = Fetching(Stage(an_image(ME, replicas=ALL, isr=(ME, THREE))), FROM_FOLLOWERS)
+        fetching.stage.append(b"a")
+        fetching.stage.partition.fetched_by(TWO, Offset(1))
+        stays = await fetching.consume(0, rack="south")
+        assert stays.preferred_read_replica == -1
+        fetching.stage.partition.fetched_by(THREE, Offset(0))
+        assert (await fetching.consume(0, rack="south")).preferred_read_replica == THREE
+        assert (await fetching.consume(1, rack="south")).preferred_read_replica == -1
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("settings", "rack", "code"),
+    [
+        (FROM_FOLLOWERS, "south", ErrorCode.NONE),
+        (FROM_FOLLOWERS, "", ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (ReplicationSettings(), "south", ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ],
+)
+def test_a_follower_serves_readers_of_its_rack_only_where_that_is_on(
+    settings: ReplicationSettings, rack: str, code: ErrorCode
+) -> None:
+    async def scenario() -> None:
+        stage = a_leader()
+        stage.append(b"a")
+        stage.append(b"b")
+        stage.partition.take_role(an_image(TWO, epoch=1, replicas=ALL))
+        stage.partition.follow_watermarks(Offset(1), Offset(0))
+        fetching = Fetching(stage, settings)
+        read = await fetching.consume(0, rack=rack)
+        assert read.error_code == code
+        if code is ErrorCode.NONE:
+            assert read.high_watermark == 1
+            assert read.records
+            assert not (await fetching.consume(1, rack=rack)).records, "it is not committed"
+
+    run(scenario())
+
+
+def test_a_reader_that_waits_at_a_follower_is_woken_by_the_watermark() -> None:
+    async def scenario() -> None:
+        stage = a_leader()
+        stage.append(b"a")
+        stage.partition.take_role(an_image(TWO, epoch=1, replicas=ALL))
+        fetching = Fetching(stage, FROM_FOLLOWERS)
+        asked = fetching.ask(
+            FetchRequest(rack_id="south", max_wait_ms=5000, min_bytes=1, topics=[_wanted(0)])
+        )
+        await turns()
+        assert not asked.done()
+        stage.partition.follow_watermarks(Offset(1), Offset(0))
+        await turns()
+        assert _only(asked.result()).records
+
+    run(scenario())
+
+
+# --- throttled replicas ---
+
+
+def test_a_throttled_follower_gets_nothing_while_the_rate_is_used_up_unless_it_is_in_sync() -> None:
+    async def scenario() -> None:
+        stage = Stage(
+            an_image(ME, replicas=ALL, isr=(ME, TWO)),
+            leader_replication_throttled_replicas=("0:1",),
+        )
+        fetching = Fetching(stage, ReplicationSettings(leader_replication_throttled_rate=10))
+        stage.append(b"a")
+        stage.partition.fetched_by(TWO, Offset(1))
+        first = await fetching.follow(THREE, 0)
+        assert _only(first.result()).records, "a second's worth may be overdrawn"
+        held = await fetching.follow(THREE, 0)
+        assert not held.done()
+        in_sync = await fetching.follow(TWO, 0)
+        assert _only(in_sync.result()).records
+        stage.clock.ms += 60_000
+        await pass_time(0.5)
+        assert _only(held.result()).records
+
+    run(scenario())
