@@ -17,6 +17,7 @@ Does not know how bytes are read or written: `codec.py` compiles that from the d
 
 from __future__ import annotations
 
+from functools import cache
 from typing import ClassVar, Final
 
 import msgspec
@@ -50,6 +51,7 @@ class VersionRange(msgspec.Struct, frozen=True):
         return range(self.first, self.last + 1)
 
 
+@cache  # every request asks
 def parse_versions(text: str) -> VersionRange:
     """Read "3+", "0-12", "4" or "none"."""
     if text == "none":

@@ -28,7 +28,7 @@ from ottla.records import speed
 from ottla.records.batch import HEADER_BYTES
 
 RESERVE_BYTES: Final = 16 * 1024
-"""What a batch takes from the limit at first; as it grows, it doubles."""
+"""What a batch takes from the limit at first, if the one before it was small; then it doubles."""
 RECORD_OVERHEAD_BYTES: Final = 11
 """Lengths and deltas of a record on the wire, about."""
 OBJECT_BYTES: Final = 64
@@ -100,13 +100,15 @@ class Accumulator:
         with self.lock:
             target = route.turn if queue is None else queue
             batch = target.open
-            index = -1 if batch is None else batch.add(timestamp_ms, key, value, headers)
+            index = -1
+            if batch is not None and batch.records is not None:
+                index = batch.records.append(timestamp_ms, key, value, headers)
             if batch is None or index < 0:
                 size = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") + len(headers)
                 batch = self._make_room(route, target, size, moves_on=queue is None)
-                if batch is None:
+                if batch is None or batch.records is None:
                     return None
-                index = batch.add(timestamp_ms, key, value, headers)
+                index = batch.records.append(timestamp_ms, key, value, headers)
                 assert index >= 0, "room was made for it"
             if callback is not None:
                 batch.callbacks.append((index, callback))
@@ -134,9 +136,9 @@ class Accumulator:
             raise RecordTooLarge(size, self._record_bytes_max)
         batch = ProducerBatch(route.topic, queue.partition, time.monotonic())
         wanted = HEADER_BYTES + size
-        if not self._reserve(batch, wanted):
+        if not self._reserve(batch, wanted, queue.last_bytes):
             return None
-        batch.open(max(wanted, min(batch.reserved, self._batch_bytes)))
+        batch.open(max(wanted, min(batch.reserved, self._batch_bytes)), self.lock)
         queue.open = batch
         self.unfinished.add(batch)
         self.lingering.append((batch, queue))
@@ -145,13 +147,13 @@ class Accumulator:
         self.wake()
         return batch
 
-    def _reserve(self, batch: ProducerBatch, wanted: int) -> bool:
+    def _reserve(self, batch: ProducerBatch, wanted: int, expected: int = 0) -> bool:
         """Takes memory for a batch of `wanted` bytes at least; False where there is not so much."""
         if not speed.IS_ACCELERATED:
             wanted += OBJECT_BYTES * len(batch.timestamps)
         least = wanted - batch.reserved
         most = max(wanted, self._batch_bytes) - batch.reserved
-        step = min(max(RESERVE_BYTES, batch.reserved, least), most)
+        step = min(max(RESERVE_BYTES, batch.reserved, least, expected), most)
         used = self.used_bytes
         if used + step > self._limit_bytes:
             step = least
@@ -193,6 +195,7 @@ class Accumulator:
         if batch is None:
             return
         batch.close()
+        queue.last_bytes = batch.size
         queue.open = None
         queue.pending.append(batch)
         self.ready[queue] = route

@@ -15,7 +15,8 @@ import asyncio
 import struct
 import threading
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import msgspec
 from crc32c import crc32c
@@ -47,6 +48,13 @@ class RecordMetadata(msgspec.Struct, frozen=True, gc=False):
 
 Callback = Callable[[RecordMetadata | None, OttlaError | None], object]
 """Told once what became of a record: where it is, or why it is not."""
+
+
+def _append_locked(
+    lock: threading.Lock, append: Callable[..., int], timestamp: int, key: Any, value: Any
+) -> int:
+    with lock:
+        return append(timestamp, key, value)
 
 
 class ProducerBatch:
@@ -114,15 +122,17 @@ class ProducerBatch:
 
     # --- taking records
 
-    def open(self, room: int) -> None:
-        """Takes records by `add(timestamp, key, value, encoded headers)` as long as there is room.
-
-        `add` gives a record's index, or -1 where it has no place here.
+    def open(self, room: int, lock: threading.Lock) -> None:
+        """Takes records as long as there is room: those who hold the lock by `records.append`, all
+        others by `add`. Both take a timestamp, key and value, and give the record's index, or -1
+        where it has no place here.
         """
         records = speed.encoding.RecordGatherer(HEADER_BYTES, room)
         self.records = records
         self.timestamps = records.timestamps()
-        self.add = records.append
+        self.add: Callable[[int, Any, Any], int] = records.append
+        if not speed.IS_ACCELERATED:
+            self.add = partial(_append_locked, lock, records.append)
 
     def close(self) -> None:
         """Takes no more."""

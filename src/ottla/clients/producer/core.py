@@ -39,7 +39,6 @@ from ottla.clients.serializers import Choice, as_bytes, serializer_for
 from ottla.clients.settings_source import Config, SettingsSource
 from ottla.errors import OttlaError, RequestFailed
 from ottla.net.client_connection import ConnectionFailed
-from ottla.records import speed
 from ottla.records.record import Headers, encode_headers
 
 _TIMESTAMP_END: Final = 2**63
@@ -130,16 +129,14 @@ class ProducerCore:
         )
         self._ignores_keys = settings.partitioner_ignore_keys
         self._routes = self.accumulator.routes
-        may_append = call_on_loop is None or speed.IS_ACCELERATED
-        self.is_plain = may_append and not (
+        self.is_plain = not (
             plan.interceptors
             or plan.key_serializer
             or plan.value_serializer
             or plan.partitioner
             or self._ignores_keys
         )
-        """Whether the short way may be tried, until the end. With threads it needs appends that
-        need no lock: compiled ones."""
+        """Whether the short way may be tried, until the end."""
         self._looking: asyncio.Task[None] | None = None
         self._refresher: asyncio.Task[None] | None = None
         self._is_closed = False

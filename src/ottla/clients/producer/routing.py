@@ -43,6 +43,7 @@ class PartitionQueue:
         "failures",
         "gap_order",
         "in_flight",
+        "last_bytes",
         "last_error",
         "next_sequence",
         "not_before",
@@ -58,6 +59,8 @@ class PartitionQueue:
         self.where = TopicPartition(topic, partition)
         self.partition = partition
         self.open: ProducerBatch | None = None
+        self.last_bytes = 0
+        """How large the last batch became: the next one may as well."""
         self.pending: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
         self.retrying: list[ProducerBatch] = []

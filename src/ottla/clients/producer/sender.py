@@ -79,6 +79,8 @@ class Sender:
     __slots__ = (
         "_accumulator",
         "_client",
+        "_compression",
+        "_compression_level",
         "_in_flight",
         "_is_scheduled",
         "_loop",
@@ -89,6 +91,7 @@ class Sender:
         "_tasks",
         "_throttled",
         "_timer",
+        "_timer_due",
         "counters",
         "flushing",
         "in_flight_total",
@@ -106,6 +109,8 @@ class Sender:
         self._client = client
         self._accumulator = accumulator
         self._settings = settings
+        self._compression = settings.compression
+        self._compression_level = settings.compression_level
         self._permission = permission
         self.counters = ProducerCounters()
         self._metadata_wanted = metadata_wanted
@@ -115,6 +120,7 @@ class Sender:
         self._loop = asyncio.get_running_loop()
         self._is_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
         self._sent = 0.0
         self._in_flight: dict[BrokerId, int] = {}
         self._throttled: dict[BrokerId, float] = {}
@@ -158,12 +164,21 @@ class Sender:
         self._set_timer([due for due in dues if due is not None])
 
     def _set_timer(self, dues: list[float]) -> None:
+        """There will be a turn when the first of them is due; one too early does no harm."""
+        if not dues:
+            return
+        due = min(dues)
         if self._timer is not None:
+            if self._timer_due <= due:
+                return
             self._timer.cancel()
-            self._timer = None
-        if dues:
-            wait_s = max(0.0, min(dues) - time.monotonic())
-            self._timer = self._loop.call_later(wait_s, self.wake)
+        self._timer_due = due
+        wait_s = max(0.0, due - time.monotonic())
+        self._timer = self._loop.call_later(wait_s, self._timer_rang)
+
+    def _timer_rang(self) -> None:
+        self._timer = None
+        self.wake()
 
     def _loads(self, now: float) -> tuple[Loads, float | None]:
         """By leader, the partitions that can be sent now; and when to look again."""
@@ -252,8 +267,7 @@ class Sender:
             batch.order = self._sent
         stamp = self._stamp(queue, batch)
         if batch.data is None:
-            settings = self._settings
-            batch.encode(settings.compression, settings.compression_level, stamp)
+            batch.encode(self._compression, self._compression_level, stamp)
         elif stamp != batch.stamp:
             batch.stamp_with(stamp)
 
@@ -312,7 +326,7 @@ class Sender:
         settings = self._settings
         permission = self._permission
         at_least = _PRODUCE_VERSION_MIN
-        if settings.compression is Compression.ZSTD:
+        if self._compression is Compression.ZSTD:
             at_least = _ZSTD_VERSION_MIN
         at_most = VERSION_MAX
         if permission.is_transactional and not permission.adds_by_writing:

@@ -25,7 +25,7 @@ class ProducerSettings:
         "Who must have a record before it counts as written: 0 nobody, 1 the leader, all in-sync.",
     )
     batch_size: int = declare(
-        128 * 1024,
+        512 * 1024,
         Setting("batch.size", Kind.INT, at_least=0),
         "How many bytes of one partition travel together at most.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 
 from ottla.clients.producer.batch import ProducerBatch
 from ottla.records.batch import RecordBatch
@@ -20,10 +21,11 @@ def halves(batch: ProducerBatch) -> tuple[ProducerBatch, ProducerBatch]:
         part.order = batch.order + start / len(records) * batch.order_step
         part.order_step = batch.order_step / 2
         part.parent = batch
-        part.open(room=sys.maxsize)
+        part.open(sys.maxsize, threading.Lock())
+        assert part.records is not None
         for record in records[start:end]:
             headers = encode_headers(record.headers)
-            part.add(record.timestamp, record.key, record.value, headers)
+            part.records.append(record.timestamp, record.key, record.value, headers)
         part.close()
         part.callbacks = [(i - start, call) for i, call in batch.callbacks if start <= i < end]
         parts.append(part)

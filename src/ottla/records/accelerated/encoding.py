@@ -40,8 +40,8 @@ IS_COMPILED: bool = cython.compiled
 _PAYLOAD_BYTES_MAX = cython.declare(cython.Py_ssize_t, 2**31 - 1)
 """A batch counts its bytes in 32 bits."""
 _NO_HEADERS = b"\0"
-_FIRST_BYTES = cython.declare(cython.Py_ssize_t, 16 * 1024)
-"""What a gatherer takes at first."""
+_FIRST_BYTES_MAX = cython.declare(cython.Py_ssize_t, 1024 * 1024)
+"""What a gatherer takes of its room at first."""
 _COUNTED_BYTES = cython.declare(cython.Py_ssize_t, 11)
 """What a gatherer counts for a record besides key, value and headers."""
 _MURMUR_SEED = cython.declare(cython.ulonglong, 0x9747B28C)
@@ -251,12 +251,12 @@ class RecordGatherer:
         self.keys = []
         self.values = []
         self.sections = {}
-        self.buffer = _new_payload(prefix_bytes, max(0, min(_FIRST_BYTES, room) - prefix_bytes))
+        first = min(room, _FIRST_BYTES_MAX) if cython.compiled else 0
+        self.buffer = _new_payload(prefix_bytes, max(0, first - prefix_bytes))
 
     def append(self, timestamp: Any, key: Any, value: Any, section: bytes = _NO_HEADERS) -> int:
-        """Takes a record with its headers, encoded; returns its number.
-
-        -1 if it is not taken: closed, no room, or key or value are neither bytes nor None.
+        """Takes a record with its headers, encoded; returns its number, or -1 if it is not taken:
+        closed, no room, or key or value are neither bytes nor None.
         """
         stamp: cython.longlong = timestamp
         key_size: cython.Py_ssize_t = -1
