@@ -119,8 +119,8 @@ class Leaderships:
         return outcomes
 
     async def release(self, broker: BrokerId, epoch: int) -> list[TopicPartition]:
-        """Move what a broker leads to others before it stops; what it leads still, though there
-        are other replicas."""
+        """Move what a broker leads to others before it stops; what it leads still, though another
+        replica lives and could take over once it is in sync."""
         known = self._view.image.brokers.get(broker)
         if known is None:
             raise RequestFailed(ErrorCode.BROKER_NOT_AVAILABLE)
@@ -129,12 +129,13 @@ class Leaderships:
         self._leaving[broker] = known.epoch
 
         def decide(draft: Draft) -> tuple[list[Election], list[TopicPartition]]:
-            held = release_broker(draft, broker, self.situation(draft.base))
+            situation = self.situation(draft.base)
+            held = release_broker(draft, broker, situation)
             return held, [
                 TopicPartition(topic.name, each.index)
                 for topic in draft.topics.values()
                 for each in topic.partitions
-                if each.leader == broker and len(each.replicas) > 1
+                if each.leader == broker and any(map(situation.can_lead, each.replicas))
             ]
 
         held, remaining = await self._metadata.change(decide)
