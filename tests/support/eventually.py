@@ -1,5 +1,6 @@
 """Waits for a condition instead of for time."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -29,3 +30,12 @@ def eventually(
         if time.monotonic() > deadline:
             raise NeverHappened(f"{what} did not happen in {timeout_seconds} s") from problem
         time.sleep(PAUSE_SECONDS)
+
+
+async def eventually_async(
+    condition: Callable[[], object], *, timeout_seconds: float = 10.0
+) -> None:
+    """Return when `condition` is true, while everything else on the loop goes on."""
+    async with asyncio.timeout(timeout_seconds):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0)

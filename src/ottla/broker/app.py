@@ -20,13 +20,18 @@ from ottla.broker.cluster_follower import ClusterFollower
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.compactor import Compactor
 from ottla.broker.controller import Controller
+from ottla.broker.controller_duties import ControllerDuties
+from ottla.broker.departure import depart
 from ottla.broker.dispatch import Dispatch, Interception
 from ottla.broker.flusher import Flusher
+from ottla.broker.forwarding import forwarding
 from ottla.broker.group_coordinator import GroupCoordinator, GroupDuties
 from ottla.broker.handler_table import HandlerTable, Parts, handler_table
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.in_sync_changes import InSyncChanges
 from ottla.broker.marker_delivery import MarkerDelivery
+from ottla.broker.membership import Membership
+from ottla.broker.metadata_store import is_shared, open_store
 from ottla.broker.partition import Services
 from ottla.broker.partitions import Partitions
 from ottla.broker.peers import Peers
@@ -34,16 +39,17 @@ from ottla.broker.replicas import Replicas
 from ottla.broker.replication import Replication
 from ottla.broker.standing import Standing
 from ottla.broker.system_clock import SystemClock
+from ottla.broker.topic_creation import TopicCreation
 from ottla.broker.transaction_coordinator import TransactionCoordinator, TransactionDuties
 from ottla.broker.transaction_guard import TransactionGuard
 from ottla.broker.transaction_markers import MarkerWriter
 from ottla.cluster.changes import change_leader
 from ottla.cluster.config_changes import settle_shared_settings
-from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import Draft
 from ottla.cluster.layout import BrokerNode
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.producer_ids import ProducerIds
+from ottla.cluster.renunciation import renounce
 from ottla.errors import ConfigError
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId
@@ -51,11 +57,11 @@ from ottla.net.listener import Address, Listener, ListenerLimits
 from ottla.net.server_connection import ConnectionLimits
 from ottla.settings.broker import BrokerSettings
 from ottla.settings.describe import BrokerLayers
+from ottla.settings.listeners import parse_endpoint
 from ottla.storage.directory_identity import Identity
 from ottla.storage.disk import LocalDisk
 from ottla.storage.log_directory import LogDirectory
 
-METADATA_FILE: Final = "ottla-metadata.db"
 STOP_GRACE_SECONDS: Final = 5.0
 """How long clients may take to receive the replies they are owed when the broker stops."""
 SYNC_THREADS: Final = 1
@@ -71,6 +77,9 @@ class Broker:
     ) -> None:
         self._static = layers.static
         self._settings = layers.settings()
+        self._is_member = is_shared(self._settings)
+        """Whether this broker is one of a cluster; else it stands alone."""
+        self._membership: Membership | None = None
         self._clock = clock
         self._interception = interception
         self._executor = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="ottla-disk")
@@ -91,21 +100,30 @@ class Broker:
         root = _only_directory(settings)
         self._directory = LogDirectory.open(LocalDisk(), root, self._clock)
         try:
-            self._store = await EmbeddedStore.open(Path(root) / METADATA_FILE)
-            await self._join_cluster(settings)
+            self._store = await open_store(settings, Path(root), self._clock)
+        except BaseException:
+            self._directory.abandon()
+            raise
+        try:
+            await self._open_metadata(settings)
             await self._open_logs()
             dispatch = Dispatch(
                 self._handler_table(), settings.socket_request_max_bytes, self._interception
             )
             await self._listen(settings, dispatch)
+            if self._is_member:
+                await self._join_cluster()
             self._start_duties()
         except BaseException:
             self._directory.abandon()
+            await self._store.close()
             raise
         return self.address
 
     async def stop(self, grace_seconds: float = STOP_GRACE_SECONDS) -> None:
         """Answers what is owed, makes everything durable and lets go of the directory."""
+        if self._membership is not None:
+            await self._leave_cluster(self._membership)
         self._listener.drain()
         # Whoever waits for something is told at once that it will not come from here.
         self._groups.stop()
@@ -114,12 +132,14 @@ class Broker:
         for partition in self.partitions:
             partition.close()
         await self._listener.close(grace_seconds)
+        await self._controller_duties.stop()
         await self._controller.finish()
         await self._transaction_duties.stop()
         await self._group_duties.stop()
         await self._compactor.stop()
         await self._housekeeping.stop()
         await self._in_sync.stop()
+        await self._metadata.stop_following()
         await self._follower.stop()
         self._peers.close()
         await self._flusher.wait_idle()
@@ -130,37 +150,80 @@ class Broker:
         )
         await self._store.close()
 
-    async def _join_cluster(self, settings: BrokerSettings) -> None:
+    async def _open_metadata(self, settings: BrokerSettings) -> None:
         broker_id = BrokerId(settings.node_id)
         known = self._directory.identity
         cluster_id = known.cluster_id if known is not None else _new_cluster_id()
         self._metadata = await ClusterMetadata.open(self._store, cluster_id=cluster_id)
         self._directory.claim(Identity(broker_id, self._metadata.image.cluster_id))
-        endpoints = tuple(str(endpoint) for endpoint in settings.advertised_endpoints())
-        await self._metadata.register(
-            broker_id,
-            BrokerNode(
-                host=settings.endpoints()[0].host,
-                port=settings.endpoints()[0].port,
-                endpoints=endpoints,
-                listener_security_protocol_map={"PLAINTEXT": "PLAINTEXT"},
-                rack=settings.broker_rack,
-                timestamp=str(self._clock.now_ms()),
-            ),
-        )
-        await self._metadata.become_controller(broker_id, self._clock.now_ms())
-        await self._metadata.change(lambda draft: settle_shared_settings(draft, settings))
+        if not self._is_member:
+            endpoints = settings.advertised_endpoints()
+            await self._metadata.register(broker_id, self._node(tuple(map(str, endpoints))))
+            await self._metadata.become_controller(broker_id, self._clock.now_ms())
+            await self._metadata.change(self._settle_settings)
         self._view = ClusterView(self._metadata, broker_id, self._static)
+
+    async def _join_cluster(self) -> None:
+        """Makes this broker known to the others, now that they can connect to it."""
+        if not self._directory.was_closed_cleanly:
+            await self._metadata.change_as_leader(
+                lambda draft: renounce(draft, self._view.broker_id, may_lack_records=False)
+            )
+        self._metadata.follow()
+        advertised = self._view.advertised
+        host = advertised.host or socket.gethostname()
+        endpoint = f"PLAINTEXT://{Address(host, advertised.port)}"
+        self._membership = Membership(
+            self._metadata,
+            self._standing,
+            self._node((endpoint,)),
+            stood=self._stood,
+            begin=self._settle_settings,
+        )
+        await self._membership.join()
+        self._stood()
+
+    async def _leave_cluster(self, membership: Membership) -> None:
+        """Lets others lead what this broker leads, while clients are still served."""
+        registered = self._view.image.brokers.get(self._view.broker_id)
+        if registered is not None and not self._standing.is_fenced:
+            settings = self._view.settings.replication
+            await depart(registered.id, registered.epoch, self._peers, settings)
+        await membership.leave()
+
+    def _node(self, endpoints: tuple[str, ...]) -> BrokerNode:
+        first = parse_endpoint(endpoints[0])
+        assert first is not None
+        return BrokerNode(
+            host=first.host,
+            port=first.port,
+            endpoints=endpoints,
+            listener_security_protocol_map={"PLAINTEXT": "PLAINTEXT"},
+            rack=self._settings.broker_rack,
+            timestamp=str(self._clock.now_ms()),
+        )
+
+    def _settle_settings(self, draft: Draft) -> None:
+        settle_shared_settings(draft, self._settings)
+
+    def _stood(self) -> None:
+        """This broker's right to lead has changed."""
+        for partition in self.partitions:
+            partition.in_sync_changed()
+        self._groups.update()
+        self._transactions.update()
 
     async def _open_logs(self) -> None:
         self._flusher = Flusher(self._executor)
         lag_ms_max = self._settings.replica_lag_time_max_ms
         self._in_sync = InSyncChanges(self._metadata, self.partitions, lag_ms_max)
-        standing = Standing(self._view.broker_id, self._clock, lag_ms_max)
-        services = Services(standing, self._flusher, self._in_sync)
+        session = self._store.session if self._is_member else None
+        self._standing = Standing(self._view.broker_id, self._clock, lag_ms_max, session)
+        self._standing.is_registered = not self._is_member
+        services = Services(self._standing, self._flusher, self._in_sync)
         self._replicas = Replicas(self.partitions, self._directory, self._view, services)
         self._replicas.delete_strays()
-        if not self._directory.was_closed_cleanly:
+        if not self._is_member and not self._directory.was_closed_cleanly:
             # What was not synced may be gone. A new epoch lets readers who saw it notice.
             await self._metadata.change(_lead_anew)
         self._follower = ClusterFollower(
@@ -200,11 +263,14 @@ class Broker:
             self._markers,
             lambda: view.settings.transactions.transaction_partition_verification_enable,
         )
-        return handler_table(
+        table = handler_table(
             Parts(
                 partitions=partitions,
                 view=view,
                 controller=self._controller,
+                creation=TopicCreation(
+                    self._metadata, self._controller, self._peers, self._follower
+                ),
                 housekeeping=self._housekeeping,
                 groups=self._groups,
                 transactions=self._transactions,
@@ -215,6 +281,7 @@ class Broker:
                 clock=self._clock,
             )
         )
+        return forwarding(table, self._metadata, self._peers)
 
     def _start_duties(self) -> None:
         self._housekeeping.start()
@@ -223,6 +290,10 @@ class Broker:
         self._compactor.start()
         self._group_duties.start()
         self._transaction_duties.start()
+        self._controller_duties = ControllerDuties(
+            self._metadata, self._controller.leaderships, self._view
+        )
+        self._controller_duties.start()
 
     async def _listen(self, settings: BrokerSettings, dispatch: Dispatch) -> None:
         endpoint = settings.endpoints()[0]

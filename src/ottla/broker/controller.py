@@ -19,7 +19,6 @@ from ottla.broker.unique_ids import new_topic_id, new_turn
 from ottla.cluster.changes import (
     NewTopic,
     add_partitions,
-    check_topic_name,
     create_topic,
     delete_topic,
 )
@@ -34,7 +33,7 @@ from ottla.cluster.config_changes import (
 )
 from ottla.cluster.image import Draft, TopicImage
 from ottla.cluster.metadata import ClusterMetadata
-from ottla.errors import OttlaError, TopicExists
+from ottla.errors import OttlaError
 
 T = TypeVar("T")
 
@@ -57,16 +56,6 @@ class Controller:
     ) -> list[TopicImage | OttlaError]:
         """Creates what can be created; for each wish the topic, or why not."""
         return await self._exclusively(lambda: self._create_topics(wishes, validate_only))
-
-    async def create_missing_topics(self, names: Sequence[str]) -> dict[str, OttlaError]:
-        """Creates topics that clients merely spoke of, with default settings; says what failed."""
-        wishes = [NewTopic(name) for name in dict.fromkeys(names)]
-        outcomes = await self.create_topics(wishes, validate_only=False)
-        return {
-            wish.name: outcome
-            for wish, outcome in zip(wishes, outcomes, strict=True)
-            if isinstance(outcome, OttlaError) and not isinstance(outcome, TopicExists)
-        }
 
     async def delete_topics(self, names: Sequence[str]) -> dict[str, OttlaError]:
         """Deletes topics; says which could not be deleted, and why."""
@@ -143,14 +132,6 @@ class Controller:
             return result
 
         return await self._exclusively(lambda: self._metadata.change(decided))
-
-    def objection_to_name(self, name: str) -> OttlaError | None:
-        """Why a topic cannot have this name, or None."""
-        try:
-            check_topic_name(name)
-        except OttlaError as error:
-            return error
-        return None
 
     # --- one change ---
 

@@ -75,6 +75,7 @@ from ottla.broker.partitions import Partitions
 from ottla.broker.recent_deletions import RecentDeletions
 from ottla.broker.replica_reads import ReplicaReads
 from ottla.broker.request import Handler
+from ottla.broker.topic_creation import TopicCreation
 from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.broker.transaction_guard import TransactionGuard
 from ottla.broker.transaction_markers import MarkerWriter
@@ -92,6 +93,7 @@ class Parts(msgspec.Struct, frozen=True):
     partitions: Partitions
     view: ClusterView
     controller: Controller
+    creation: TopicCreation
     housekeeping: Housekeeping
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -143,7 +145,7 @@ def _topics(parts: Parts) -> HandlerTable:
     deletions = RecentDeletions()
     return {
         ApiKey.METADATA: MetadataHandler(
-            view, controller, deletions, may_create=settings.auto_create_topics_enable
+            view, parts.creation, deletions, may_create=settings.auto_create_topics_enable
         ),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsHandler(
             view, settings.max_request_partition_size_limit
@@ -200,7 +202,7 @@ def _groups(parts: Parts) -> HandlerTable:
         KeyType.TRANSACTION: parts.transactions,
     }
     return {
-        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(coordinators, parts.controller, parts.view),
+        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(coordinators, parts.creation, parts.view),
         ApiKey.JOIN_GROUP: GroupRequestHandler(groups, GroupShard.join_group),
         ApiKey.SYNC_GROUP: GroupRequestHandler(groups, GroupShard.sync_group),
         ApiKey.HEARTBEAT: GroupRequestHandler(groups, GroupShard.heartbeat),
@@ -223,7 +225,7 @@ def _transactions(parts: Parts) -> HandlerTable:
     return {
         ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(parts.producer_ids, transactions),
         ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnHandler(transactions),
-        ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(transactions, groups, parts.controller),
+        ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(transactions, groups, parts.creation),
         ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(groups, parts.guard),
         ApiKey.END_TXN: EndTxnHandler(transactions, parts.producer_ids),
         ApiKey.WRITE_TXN_MARKERS: WriteTxnMarkersHandler(parts.markers),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.broker.cluster_view import ClusterView
-from ottla.broker.controller import Controller
 from ottla.broker.recent_deletions import RecentDeletions
 from ottla.broker.request import RequestContext
+from ottla.broker.topic_creation import TopicCreation
+from ottla.cluster.changes import objection_to_topic_name
 from ottla.cluster.image import TopicImage
 from ottla.errors import ErrorCode, OttlaError, RequestFailed
 from ottla.model.ids import TopicId
@@ -31,13 +32,13 @@ class MetadataHandler:
     def __init__(
         self,
         view: ClusterView,
-        controller: Controller,
+        creation: TopicCreation,
         deletions: RecentDeletions,
         *,
         may_create: bool,
     ) -> None:
         self._view = view
-        self._controller = controller
+        self._creation = creation
         self._deletions = deletions
         self._may_create = may_create
 
@@ -50,7 +51,7 @@ class MetadataHandler:
             missing = self._missing(topics) if may_create else []
             failed: dict[str, OttlaError] = {}
             if missing:
-                failed = await self._controller.create_missing_topics(missing[:CREATED_AT_ONCE_MAX])
+                failed = await self._creation.create_missing_topics(missing[:CREATED_AT_ONCE_MAX])
                 # A client that is told this asks again, and others get their turn in between.
                 later = RequestFailed(ErrorCode.LEADER_NOT_AVAILABLE)
                 failed |= dict.fromkeys(missing[CREATED_AT_ONCE_MAX:], later)
@@ -95,7 +96,7 @@ class MetadataHandler:
         topic = image.topics.get(wanted.name)
         if topic is not None:
             return _topic(topic)
-        error = failed.get(wanted.name) or self._controller.objection_to_name(wanted.name)
+        error = failed.get(wanted.name) or objection_to_topic_name(wanted.name)
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is None else error.code
         return MetadataResponseTopic(code, wanted.name)
 
