@@ -15,7 +15,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +31,7 @@ __all__ = ["CLIENTS", "ZOOKEEPER", "Cluster", "Shape"]
 
 SESSION_TIMEOUT_MS: Final = 4_000
 """Short, so that a test need not wait long until a dead broker counts as dead."""
+START_SECONDS_MAX: Final = 30.0
 LAST_LINES_SHOWN: Final = 40
 REPLICATION_FACTOR: Final = 3
 FAST_SETTINGS: Final = {
@@ -147,13 +148,14 @@ class Cluster:
         return self._network
 
     def start(self) -> None:
-        """Starts everything; returns when every broker takes connections."""
+        """Starts everything; returns when every broker answers and knows all others."""
         try:
             self.zookeeper.start()
             if self._network is not None:
                 self._network.start()
             self._make_brokers()
             self.start_brokers(range(len(self.brokers)))
+            self._wait_empty(self.view.unknown, "brokers that know each other", START_SECONDS_MAX)
         except BaseException as error:
             self.close(keep_data=isinstance(error, Exception))
             raise
@@ -238,13 +240,18 @@ class Cluster:
 
     def wait_until_in_sync(self, timeout_seconds: float = 60.0) -> None:
         """Returns when all running brokers know each other, and every replica is in sync."""
+        self._wait_empty(self.view.missing, "everything in sync", timeout_seconds)
+
+    def _wait_empty(
+        self, missing: Callable[[], list[str]], what: str, timeout_seconds: float
+    ) -> None:
         last: list[str] = []
 
-        def is_in_sync() -> bool | None:
-            last[:] = self.view.missing()
+        def is_there() -> bool | None:
+            last[:] = missing()
             return None if last else True
 
-        self.view.wait(is_in_sync, lambda: f"everything in sync: {last[:10]}", timeout_seconds)
+        self.view.wait(is_there, lambda: f"{what}: {last[:10]}", timeout_seconds)
 
     def last_words(self) -> str:
         """The end of everybody's log."""

@@ -18,6 +18,7 @@ from ottla.clients.client import Client, ClientOptions
 from ottla.clients.metadata import ClusterPicture, PartitionInfo
 from ottla.clients.retry import RetryPolicy
 from ottla.errors import OttlaError
+from ottla.model.ids import BrokerId
 from ottla.testing.child import ChildBroker
 
 ANSWER_SECONDS_MAX: Final = 3.0
@@ -68,17 +69,28 @@ class ClusterView:
         votes = [(count, number) for number, count in named.items() if number in running]
         return max(votes)[1] if votes else None
 
-    def missing(self) -> list[str]:
-        """What is not as it should be, in a few words each: brokers, leaders, replicas."""
+    def unknown(self) -> list[str]:
+        """Running brokers that do not answer, or that another running one does not know."""
         pictures = self.pictures()
         running = [number for number, each in enumerate(self._brokers()) if each.is_running]
         silent = [
             f"broker {number} does not answer" for number in running if number not in pictures
         ]
         return silent + [
-            f"{trouble}, says broker {number}"
-            for number, picture in pictures.items()
-            for trouble in _troubles(picture, running)
+            f"broker {number} is absent, says broker {witness}"
+            for witness, picture in pictures.items()
+            for number in running
+            if BrokerId(number) not in picture.brokers
+        ]
+
+    def missing(self) -> list[str]:
+        """What is not as it should be, in a few words each: brokers, leaders, replicas."""
+        return self.unknown() or [
+            f"{topic.name}-{row.partition}: {trouble}, says broker {number}"
+            for number, picture in self.pictures().items()
+            for topic in picture.topics.values()
+            for row in topic.partitions
+            if (trouble := _trouble(row))
         ]
 
     def wait(
@@ -107,17 +119,6 @@ async def _ask(broker: ChildBroker) -> ClusterPicture | None:
             return await client.refresh(None)
     except OttlaError:
         return None
-
-
-def _troubles(picture: ClusterPicture, running: Sequence[int]) -> list[str]:
-    known = {int(broker) for broker in picture.brokers}
-    absent = [f"broker {number} is absent" for number in running if number not in known]
-    return absent + [
-        f"{topic.name}-{row.partition}: {trouble}"
-        for topic in picture.topics.values()
-        for row in topic.partitions
-        if (trouble := _trouble(row))
-    ]
 
 
 def _trouble(row: PartitionInfo) -> str:
