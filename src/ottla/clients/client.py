@@ -192,7 +192,8 @@ class Client:
                 return await self._any_connection()
         broker = self._picture.brokers.get(to)
         if broker is None:
-            raise refusal(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {to}")
+            # It may come back, or what was asked of it may be another's by then.
+            raise ConnectionFailed(f"broker {to}", f"broker {to} is not in the cluster")
         return await self._connection_at(broker.address, lane)
 
     async def _any_connection(self) -> BrokerConnection:
