@@ -166,8 +166,9 @@ class Broker:
     async def _join_cluster(self) -> None:
         """Makes this broker known to the others, now that they can connect to it."""
         if not self._directory.was_closed_cleanly:
+            doubtful = self._directory.may_lack_records
             await self._metadata.change_as_leader(
-                lambda draft: renounce(draft, self._view.broker_id, may_lack_records=False)
+                lambda draft: renounce(draft, self._view.broker_id, may_lack_records=doubtful)
             )
         self._metadata.follow()
         advertised = self._view.advertised

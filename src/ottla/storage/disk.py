@@ -9,13 +9,16 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from ottla.model.file_region import FileRegion
 
 Bytes = bytes | bytearray | memoryview
+
+
+BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -86,6 +89,13 @@ class Disk(Protocol):
 
     def sync_directory(self, path: str) -> None:
         """Make the names in a directory safe from a power cut."""
+        ...
+
+    def boot(self) -> str:
+        """Names the run of the machine that keeps unsynced bytes; empty where that is not known.
+
+        Another name than before says that what was not synced then may be gone.
+        """
         ...
 
     def lock(self, path: str) -> Lock | None:
@@ -191,6 +201,13 @@ class LocalDisk:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def boot(self) -> str:
+        try:
+            with open(BOOT_ID, encoding="ascii") as file:
+                return file.read().strip()
+        except OSError:
+            return ""
 
     def lock(self, path: str) -> LocalLock | None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

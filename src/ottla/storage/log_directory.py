@@ -46,6 +46,8 @@ RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 START_OFFSETS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
+BOOT: Final = ".ottla_boot"
+"""Which run of the machine wrote here last."""
 
 Sizes = dict[str, dict[str, int]]
 
@@ -67,6 +69,8 @@ class LogDirectory:
         self.root = root
         self.logs: dict[TopicPartition, Log] = {}
         self.was_closed_cleanly = False
+        self.may_lack_records = False
+        """Whether the machine went down while logs were open: what was not synced may be gone."""
         self._disk = disk
         self._clock = clock
         self._lock = lock
@@ -115,6 +119,14 @@ class LogDirectory:
             self._disk.remove(f"{self.root}/{CLEAN_STOP}")
             self._disk.remove(f"{self.root}/{CLEAN_STOP_SIZES}")
             self._disk.sync_directory(self.root)
+        self._note_boot()
+
+    def _note_boot(self) -> None:
+        path, boot = f"{self.root}/{BOOT}", self._disk.boot().encode()
+        known = read_file(self._disk, path)
+        self.may_lack_records = not self.was_closed_cleanly and not (boot and boot == known)
+        if boot != known:
+            replace_file(self._disk, path, boot, sync=True)
 
     def _read_sizes(self) -> Sizes | None:
         data = read_file(self._disk, f"{self.root}/{CLEAN_STOP_SIZES}")

@@ -93,6 +93,7 @@ class SimulatedDisk:
         self._history: list[tuple[str, dict[str, _Content], set[str]]] = []
         """The names before each unsynced change, and the directory it was in."""
         self._locked: set[str] = set()
+        self.boots = 1
 
     # --- what a disk does ------------------------------------------------------------------------
 
@@ -164,6 +165,9 @@ class SimulatedDisk:
         )
         del self._history[: last + 1]
 
+    def boot(self) -> str:
+        return str(self.boots)
+
     def lock(self, path: str) -> _SimulatedLock | None:
         if path in self._locked:
             return None
@@ -182,6 +186,7 @@ class SimulatedDisk:
         for content in self._names.values():
             _forget(content, choose)
         self._locked.clear()
+        self.boots += 1
 
     def forget_locks(self) -> None:
         """The process that held them is dead."""

@@ -204,3 +204,15 @@ def test_names_that_are_no_partition_are_passed_over():
     for name in ("lost+found", "topic", "topic-x", "topic-01", "-5"):
         disk.make_directory(f"{ROOT}/{name}")
     assert a_directory(disk).partitions() == []
+
+
+def test_only_a_machine_that_went_down_makes_records_doubtful() -> None:
+    disk = SimulatedDisk()
+    LogDirectory.open(disk, ROOT, SetClock()).close(on_failure=lambda *_: None)
+    assert not LogDirectory.open(disk, ROOT, SetClock()).may_lack_records, "after a clean stop"
+    disk.forget_locks()
+    assert not LogDirectory.open(disk, ROOT, SetClock()).may_lack_records, "after a killed process"
+    disk.lose_power(lambda count: count - 1)
+    assert LogDirectory.open(disk, ROOT, SetClock()).may_lack_records
+    disk.forget_locks()
+    assert not LogDirectory.open(disk, ROOT, SetClock()).may_lack_records, "it was noted"
