@@ -1,5 +1,6 @@
 """The ways of a record into its batch: the short one and the long, compiled and not, by threads."""
 
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -23,12 +24,22 @@ def broker() -> Iterator[Broker]:
         yield started
 
 
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Threads take turns as often as they can, so that they meet in the middle of things."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
 def values(broker: Broker, topic: str, count: int) -> list[bytes | None]:
     client = AioKafkaClient(broker.bootstrap_servers)
     return [record.value for record in client.consume(topic, {0: 0}, Reading(count=count))]
 
 
 @in_both_ways
+@pytest.mark.usefixtures("restless")
 def test_threads_that_share_a_producer_each_keep_their_order(broker: Broker, loops: Loops) -> None:
     deliveries: list[list[tuple[bytes, object]]] = [[] for _ in range(THREADS)]
 
