@@ -89,7 +89,7 @@ class Partition:
         self._leads_alone = False
         self._is_closed = False
         self._uncommitted_bytes = 0
-        self._watches: set[DataWatch] = set()
+        self._watches: dict[DataWatch, None] = {}  # in the order they came
         self._waits = CommitWaits()
 
     # --- roles ---
@@ -334,11 +334,11 @@ class Partition:
 
     def watch(self, watch: DataWatch) -> None:
         """Tells `watch` of all that becomes readable from now on."""
-        self._watches.add(watch)
+        self._watches[watch] = None
 
     def unwatch(self, watch: DataWatch) -> None:
         """Tells it no more."""
-        self._watches.discard(watch)
+        self._watches.pop(watch, None)
 
     def close(self) -> None:
         """Ends all waits: the partition is going away."""

@@ -47,7 +47,7 @@ class Listener:
     def __init__(self, address: Address, answer: Answer, limits: ListenerLimits) -> None:
         self.address = address
         self._limits = limits
-        self._connections: set[ServerConnection] = set()
+        self._connections: dict[ServerConnection, None] = {}  # in the order they came
         self._per_ip: Counter[str] = Counter()
         self._shared = Shared(
             answer, memoryview(bytearray(SCRATCH_BYTES)), ReceiveBudget(limits.receive_bytes_max)
@@ -104,7 +104,7 @@ class Listener:
         if self._per_ip[host] >= self._limits.connections_per_ip_max:
             log.warning("refused %s: all its max.connections.per.ip are in use", connection.peer)
             return False
-        self._connections.add(connection)
+        self._connections[connection] = None
         self._per_ip[host] += 1
         return True
 
@@ -115,7 +115,7 @@ class Listener:
         """Counts a client out that has gone, or was never let in."""
         if connection not in self._connections:
             return
-        self._connections.remove(connection)
+        del self._connections[connection]
         host = connection.peer.host
         self._per_ip[host] -= 1
         if self._per_ip[host] <= 0:
