@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 from ottla.clients.address import Address
 from ottla.clients.broker_connection import BrokerConnection, ConnectionOptions, Response
 from ottla.clients.failures import NoBrokerReachable, TopicNotFound, refusal
+from ottla.clients.leader_hints import LeaderHint, newer, with_hint
 from ottla.clients.metadata import NO_BROKER, ClusterPicture, PartitionInfo, TopicInfo, picture_from
 from ottla.clients.retry import RetryPolicy, retry
 from ottla.errors import ErrorCode, OttlaError, RequestFailed
@@ -96,9 +97,18 @@ class Client:
         connection = await self._any_connection()
         response = await connection.call(request, MetadataResponse, at_least=METADATA_VERSION_MIN)
         picture = picture_from(response)
-        known = self._picture.topics if topics is not None else {}
-        self._picture = replace(picture, topics={**known, **picture.topics})
+        known = self._picture.topics
+        told = {name: newer(known.get(name), topic) for name, topic in picture.topics.items()}
+        self._picture = replace(picture, topics=told if topics is None else {**known, **told})
         return self._picture
+
+    def learn_leader(self, hint: LeaderHint) -> TopicInfo | None:
+        """Takes a broker's word on who leads; the topic as it is now, or None if it is no news."""
+        picture = with_hint(self._picture, hint)
+        if picture is None:
+            return None
+        self._picture = picture
+        return picture.topics[hint.where.topic]
 
     async def topic(
         self, name: str, *, refresh: bool = False, may_create: bool = False

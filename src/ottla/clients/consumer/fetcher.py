@@ -22,6 +22,7 @@ from ottla.clients.consumer.metrics import ConsumerCounters
 from ottla.clients.consumer.settings import ConsumerSettings
 from ottla.clients.consumer.subscription import Chunk, PartitionState, Subscription
 from ottla.clients.failures import error_code, is_worth_retrying, refusal
+from ottla.clients.leader_hints import read_hint
 from ottla.clients.metadata import NO_BROKER
 from ottla.errors import CorruptBatch, ErrorCode, OttlaError
 from ottla.model.ids import BrokerId, TopicId, TopicPartition
@@ -262,9 +263,14 @@ class Fetcher:
         for topic in response.responses:
             name = topic.topic or names.get(TopicId(topic.topic_id), "")
             for data in topic.partitions:
-                question = asked.get(TopicPartition(name, data.partition_index))
+                where = TopicPartition(name, data.partition_index)
+                hint = read_hint(where, data.current_leader, response.node_endpoints)
+                has_leader = hint is not None and self._client.learn_leader(hint) is not None
+                question = asked.get(where)
                 if question is not None:
                     self._take_partition(*question, data)
+                    if has_leader:
+                        question[0].not_before = 0.0
         self._events.something_came()
 
     def _take_partition(

@@ -42,6 +42,7 @@ class PartitionQueue:
         "doubts",
         "failures",
         "gap_order",
+        "has_new_leader",
         "in_flight",
         "last_bytes",
         "last_error",
@@ -65,6 +66,8 @@ class PartitionQueue:
         self.in_flight: list[ProducerBatch] = []
         self.retrying: list[ProducerBatch] = []
         self.not_before = 0.0
+        self.has_new_leader = False
+        """Its leader was told with a refusal: what is repeated need not wait."""
         self.failures = 0
         self.last_error: Exception | None = None
         self.producer: ProducerStamp = NO_PRODUCER

@@ -21,6 +21,7 @@ from typing import Final, Protocol
 
 from ottla.clients.client import Client
 from ottla.clients.failures import refusal
+from ottla.clients.leader_hints import read_hint
 from ottla.clients.producer.accumulator import Accumulator
 from ottla.clients.producer.batch import UNKNOWN_OFFSET, ProducerBatch
 from ottla.clients.producer.metrics import ProducerCounters
@@ -314,6 +315,9 @@ class Sender:
         for queue, _ in load:
             route = self._accumulator.routes[queue.where.topic]
             self.outcomes.settle(queue, now)
+            if queue.has_new_leader and not queue.in_flight:
+                queue.has_new_leader = False
+                queue.not_before = 0.0
             if queue.pending:
                 self._accumulator.ready.setdefault(queue, route)
         if needs_look:
@@ -369,9 +373,22 @@ class Sender:
             if row is None:
                 code = ErrorCode.UNKNOWN_SERVER_ERROR
                 self.outcomes.failed(queue, batch, refusal(code, str(queue.where), "no answer"))
-            else:
-                needs_look |= self.outcomes.answered(queue, batch, row)
+            elif self.outcomes.answered(queue, batch, row):
+                needs_look |= not self._learnt_leader(queue, row, response)
         return needs_look
+
+    def _learnt_leader(
+        self, queue: PartitionQueue, row: PartitionProduceResponse, response: ProduceResponse
+    ) -> bool:
+        """Whether the refusal says who leads instead: then nobody needs to look, nor to wait."""
+        hint = read_hint(queue.where, row.current_leader, response.node_endpoints)
+        topic = self._client.learn_leader(hint) if hint is not None else None
+        if topic is None:
+            return False
+        with self._accumulator.lock:
+            self._accumulator.routes[topic.name].update(topic)
+        queue.has_new_leader = True
+        return True
 
 
 def _rows(
