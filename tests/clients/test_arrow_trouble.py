@@ -51,6 +51,16 @@ def test_what_a_retry_can_help_is_retried_in_order(broker: Broker, error: str) -
     assert numbers(broker) == list(range(1000))
 
 
+def test_the_first_batch_of_a_producer_goes_alone(broker: Broker) -> None:
+    with ottla.Admin(broker.bootstrap_servers) as admin:
+        admin.create_topics("t")
+    broker.faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", times=1)
+    with ottla.Producer(broker.bootstrap_servers, batch_size=2000, **QUICK) as producer:
+        producer.send_arrow("t", a_table(0, 200))
+        assert producer.metrics().batches_retried == 1  # else those behind it come back as well
+    assert numbers(broker) == list(range(200))
+
+
 def test_lost_connections_double_nothing(broker: Broker) -> None:
     with ottla.Producer(broker.bootstrap_servers, batch_size=2000, **QUICK) as producer:
         for round_number in range(6):

@@ -77,6 +77,7 @@ class Outcomes:
         if row.error_code in _STORED:
             duplicate = row.error_code != ErrorCode.NONE
             queue.in_flight.remove(batch)
+            queue.known_producer_id = batch.stamp.producer_id
             queue.failures = 0
             if queue.doubts:
                 queue.doubts = [order for order in queue.doubts if order > batch.order]

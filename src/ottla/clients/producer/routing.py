@@ -44,6 +44,7 @@ class PartitionQueue:
         "gap_order",
         "has_new_leader",
         "in_flight",
+        "known_producer_id",
         "last_bytes",
         "last_error",
         "next_sequence",
@@ -73,6 +74,9 @@ class PartitionQueue:
         self.producer: ProducerStamp = NO_PRODUCER
         """Under which id and epoch it is written; the epoch is this partition's own."""
         self.next_sequence = 0
+        self.known_producer_id = NO_PRODUCER.producer_id
+        """Of which the broker has stored something. From one it does not know, it takes a batch of
+        any sequence for the first: a second may not be on its way before the first has arrived."""
         self.gap_order = math.inf
         """From this batch on, sequences count on from records that are surely not written: what
         was sent before it is finished first, then a new epoch is due."""

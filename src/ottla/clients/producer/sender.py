@@ -7,7 +7,8 @@ Invariants:
 1. At most `max.in.flight.requests.per.connection` requests wait for one broker.
 2. Of one partition at most `partition_in_flight_max` batches are on their way, and none while one
    that must be repeated waits for the others to come back. What is repeated goes alone: others
-   that overtook it would make the broker forget that it has it.
+   that overtook it would make the broker forget that it has it. The first of a producer goes alone
+   too: a broker that knows nothing of one takes any sequence for its first.
 3. A partition's batches are sent in their order.
 """
 
@@ -17,7 +18,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from ottla.clients.client import Client
 from ottla.clients.failures import refusal
@@ -28,6 +29,7 @@ from ottla.clients.producer.metrics import ProducerCounters
 from ottla.clients.producer.outcomes import Outcomes
 from ottla.clients.producer.routing import PartitionQueue, Route
 from ottla.clients.producer.settings import ACKS_NONE, ProducerSettings
+from ottla.clients.producer.stamping import Permission, Stamping
 from ottla.errors import ErrorCode, OttlaError, ProtocolError
 from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.protocol.message import VERSION_MAX
@@ -38,8 +40,6 @@ from ottla.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from ottla.records.batch import SEQUENCES
-from ottla.records.builder import NO_PRODUCER, ProducerStamp
 from ottla.records.compression import Compression
 
 _PRODUCE_VERSION_MIN: Final = 3
@@ -55,40 +55,19 @@ Load = list[tuple[PartitionQueue, ProducerBatch]]
 Loads = dict[BrokerId, list[tuple[Route, PartitionQueue]]]
 
 
-class Permission(Protocol):
-    """What a sender asks before it sends: who it is, and whether the transaction has a place."""
-
-    identity: ProducerStamp | None
-    """None as long as it is not known."""
-    is_transactional: bool
-    adds_by_writing: bool
-
-    def may_send(self, where: TopicPartition) -> bool: ...
-
-    def request(self) -> None:
-        """Lets what is missing be fetched; the sender is woken when it is there."""
-
-    def failed(self, error: OttlaError, batch: ProducerBatch) -> None: ...
-
-    def blocked(self) -> OttlaError | None:
-        """Why nothing that waits will ever be sent; None as long as it may be."""
-
-
 class Sender:
     """The one who sends. `wake` it from the loop."""
 
     __slots__ = (
         "_accumulator",
         "_client",
-        "_compression",
-        "_compression_level",
         "_in_flight",
         "_is_scheduled",
         "_loop",
         "_metadata_wanted",
         "_permission",
-        "_sent",
         "_settings",
+        "_stamping",
         "_tasks",
         "_throttled",
         "_timer",
@@ -110,9 +89,8 @@ class Sender:
         self._client = client
         self._accumulator = accumulator
         self._settings = settings
-        self._compression = settings.compression
-        self._compression_level = settings.compression_level
         self._permission = permission
+        self._stamping = Stamping(settings, permission)
         self.counters = ProducerCounters()
         self._metadata_wanted = metadata_wanted
         self.outcomes = Outcomes(
@@ -122,7 +100,6 @@ class Sender:
         self._is_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
-        self._sent = 0.0
         self._in_flight: dict[BrokerId, int] = {}
         self._throttled: dict[BrokerId, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -211,6 +188,7 @@ class Sender:
         if queue.in_flight and (
             len(queue.in_flight) >= settings.partition_in_flight_max
             or queue.in_flight[0].attempts > 1
+            or queue.in_flight[0].stamp.producer_id != queue.known_producer_id
             or queue.pending[0].attempts
         ):
             return far
@@ -242,7 +220,7 @@ class Sender:
                 break
             taken = self._accumulator.take(queue)
             assert taken is batch
-            self._prepare(queue, batch)
+            self._stamping.prepare(queue, batch)
             assert batch.data is not None
             size += len(batch.data)
             topic = topics.get(route.topic)
@@ -259,39 +237,6 @@ class Sender:
         task = self._loop.create_task(self._send(leader, load, list(topics.values())))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def _prepare(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Bytes and, with idempotence, the next sequences."""
-        batch.attempts += 1
-        if batch.order == 0.0:
-            self._sent += 1.0
-            batch.order = self._sent
-        stamp = self._stamp(queue, batch)
-        if batch.data is None:
-            batch.encode(self._compression, self._compression_level, stamp)
-        elif stamp != batch.stamp:
-            batch.stamp_with(stamp)
-
-    def _stamp(self, queue: PartitionQueue, batch: ProducerBatch) -> ProducerStamp:
-        """Who sends the batch, and its sequence: the one it has, or the partition's next."""
-        identity = self._permission.identity
-        if not self._settings.enable_idempotence or identity is None or identity is NO_PRODUCER:
-            return NO_PRODUCER
-        if batch.base_sequence < 0:
-            if queue.producer.producer_id < 0 or (
-                self._permission.is_transactional and queue.producer is not identity
-            ):
-                queue.producer = identity
-                queue.next_sequence = 0
-            batch.base_sequence = queue.next_sequence
-            queue.next_sequence = (queue.next_sequence + batch.record_count) % SEQUENCES
-        producer = queue.producer
-        return ProducerStamp(
-            producer.producer_id,
-            producer.producer_epoch,
-            batch.base_sequence,
-            self._permission.is_transactional,
-        )
 
     # --- one request
 
@@ -329,9 +274,8 @@ class Sender:
     ) -> ProduceResponse | None:
         settings = self._settings
         permission = self._permission
-        at_least = _PRODUCE_VERSION_MIN
-        if self._compression is Compression.ZSTD:
-            at_least = _ZSTD_VERSION_MIN
+        is_zstd = self._stamping.compression is Compression.ZSTD
+        at_least = _ZSTD_VERSION_MIN if is_zstd else _PRODUCE_VERSION_MIN
         at_most = VERSION_MAX
         if permission.is_transactional and not permission.adds_by_writing:
             at_most = _EARLIER_TRANSACTIONS_VERSION
