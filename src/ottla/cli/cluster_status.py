@@ -23,12 +23,14 @@ from ottla.clients.log_dirs import LogDir, describe_log_dirs
 from ottla.clients.placement import list_reassignments
 from ottla.clients.topics import list_topics
 from ottla.errors import OttlaError
+from ottla.model.ids import BrokerId
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 ROWS_SHOWN_MAX: Final = 50
 SECONDS_BETWEEN_LOOKS: Final = 1.0
+DIRECTORIES_SECONDS_MAX: Final = 2.0
 MIN_IN_SYNC: Final = "min.insync.replicas"
 BROKER_COLUMNS: Final = ("broker", "address", "rack", "leads", "preferred", "replicas", "behind")
 AILING_COLUMNS: Final = ("partition", "state", "leader", "replicas", "in sync", "why")
@@ -65,13 +67,18 @@ async def look_at_health(client: Client) -> Health:
     moves = await list_reassignments(client)
     ailing = ailing_topics(topics, moves)
     min_in_sync = {topic: await _min_in_sync(client, topic) for topic in ailing}
-    directories: list[LogDir] = []
-    for broker in cluster.brokers:
-        try:
-            directories += await describe_log_dirs(client, broker.id)
-        except OttlaError:
-            continue  # It may be on its way out; what the others say still counts.
+    asked = await asyncio.gather(*(_directories(client, each.id) for each in cluster.brokers))
+    directories = [directory for found in asked for directory in found]
     return health_of(Findings(cluster, topics, moves, min_in_sync, directories))
+
+
+async def _directories(client: Client, broker: BrokerId) -> list[LogDir]:
+    """Nothing where the broker does not answer soon: it may just have died, as others will tell."""
+    try:
+        async with asyncio.timeout(DIRECTORIES_SECONDS_MAX):
+            return await describe_log_dirs(client, broker)
+    except (OttlaError, TimeoutError):
+        return []
 
 
 async def _min_in_sync(client: Client, topic: str) -> int:

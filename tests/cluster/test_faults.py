@@ -1,0 +1,31 @@
+"""Each fault once, under load from two client libraries, with three brokers and three replicas.
+
+`python tools/faults.py --times N` runs them longer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ottla.testing import Cluster, network_source
+from ottla.testing.zookeeper import why_unavailable
+from support.faults.scenarios import FAULTS, run_fault
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(why_unavailable() is not None, reason=str(why_unavailable())),
+    pytest.mark.skipif(
+        not network_source.is_available(), reason="the network cannot be disturbed on this system"
+    ),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_no_acknowledged_record_is_lost_or_doubled(fault: str, tmp_path: Path) -> None:
+    pytest.importorskip("kazoo", reason="kazoo is absent: pip install 'ottla[cluster]'")
+    with Cluster(brokers=3) as cluster:
+        verdict = run_fault(cluster, fault, "orders", tmp_path)
+    assert not verdict.problems, "\n".join(verdict.problems)
+    assert verdict.acknowledged > 0
