@@ -1,4 +1,4 @@
-"""Takes leaders' wishes to change their sets in sync to the metadata store, one by one.
+"""Takes leaders' wishes to change their sets in sync to the metadata store, many at once.
 
 Nobody is wished in whom the cluster does not count among the living: the controller would take it
 out again at once. Why somebody was wished out is logged, and remembered for a while.
@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
-from ottla.cluster.changes import change_in_sync, topic_of
-from ottla.cluster.image import Draft, PartitionImage
+from ottla.cluster.changes import in_sync_all, in_sync_as_wished, topic_of
+from ottla.cluster.image import Draft, PartitionImage, TopicImage
 from ottla.cluster.in_sync import UNKNOWN_END, InSync
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.store import StoreError
@@ -25,6 +25,8 @@ from ottla.errors import ErrorCode, OttlaError, RequestFailed, UnknownTopicId
 from ottla.model.ids import BrokerId, TopicPartition
 
 RETRY_SECONDS: Final = 1.0
+AT_ONCE_MAX: Final = 1_000
+"""Sets changed by one multi, which has a limit in bytes."""
 REMEMBERED_MAX: Final = 1_000
 """Reasons kept."""
 
@@ -40,6 +42,19 @@ class Dropped(msgspec.Struct, frozen=True):
     reason: str
 
 
+class _Wish(msgspec.Struct, frozen=True):
+    """A set that a leader wishes for, in one of its epochs."""
+
+    partition: Partition
+    in_sync: InSync
+    members: frozenset[BrokerId]
+
+    @property
+    def stands(self) -> bool:
+        """Whether nothing was heard since that settles it."""
+        return self.partition.in_sync is self.in_sync and self.in_sync.proposal is not None
+
+
 class InSyncChanges:
     """Carries out proposals, and looks for members that lag."""
 
@@ -48,6 +63,8 @@ class InSyncChanges:
         self._partitions = partitions
         self._check_seconds = lag_ms_max / 2000
         self._running: set[asyncio.Task[None]] = set()
+        self._pending: list[_Wish] = []
+        self._worker: asyncio.Task[None] | None = None
         self.dropped: deque[Dropped] = deque(maxlen=REMEMBERED_MAX)
         """The last that were wished out, the latest at the end."""
 
@@ -71,7 +88,9 @@ class InSyncChanges:
         self._explain(partition, in_sync, in_sync.members - members)
         in_sync.propose(members)
         partition.in_sync_changed()
-        self._begin(self._propose(partition, members))
+        self._pending.append(_Wish(partition, in_sync, members))
+        if self._worker is None or self._worker.done():
+            self._worker = self._begin(self._work())
 
     def _explain(self, partition: Partition, in_sync: InSync, leaving: frozenset[BrokerId]) -> None:
         clock = partition.clock
@@ -89,50 +108,47 @@ class InSyncChanges:
             log.warning("%s: broker %d is not in sync any more: %s", partition.id, replica, reason)
             self.dropped.append(Dropped(clock.now_ms(), partition.id, replica, reason))
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        return task
 
-    async def _propose(self, partition: Partition, members: frozenset[BrokerId]) -> None:
-        in_sync = partition.in_sync
-        # A proposal whose answer was lost stands, and is made again until the metadata tells.
-        while in_sync is not None and in_sync is partition.in_sync and in_sync.proposal is not None:
-            if await self._is_settled(partition, in_sync, members):
-                return
-            await asyncio.sleep(RETRY_SECONDS)
+    async def _work(self) -> None:
+        """Carries out what is pending. What comes meanwhile is carried out together, so that a
+        broker that comes back is taken in by few multis, however many partitions it holds."""
+        while self._pending:
+            some, self._pending = self._pending[:AT_ONCE_MAX], self._pending[AT_ONCE_MAX:]
+            standing = [wish for wish in some if wish.stands]
+            try:
+                await self._carry_out(standing)
+            except StoreError as error:
+                # Wishes whose answer was lost stand, and are made again until the metadata tells.
+                log.warning("a change of replicas in sync was lost: %s", error)
+                self._pending = standing + self._pending
+                await asyncio.sleep(RETRY_SECONDS)
 
-    async def _is_settled(
-        self, partition: Partition, in_sync: InSync, members: frozenset[BrokerId]
-    ) -> bool:
-        """Makes a proposal; False where nobody knows what became of it."""
-        name = partition.id
-        proposal = in_sync.proposal
+    async def _carry_out(self, wishes: Sequence[_Wish]) -> None:
+        leds = [self._led(wish) for wish in wishes]
+        # Those without one: newer metadata is on its way and will say what holds.
+        known = [(wish, led) for wish, led in zip(wishes, leds, strict=True) if led is not None]
+        if not known:
+            return
+        outcomes = await self._metadata.change_as_leader(lambda draft: _decide(draft, known))
+        for (wish, _), outcome in zip(known, outcomes, strict=True):
+            partition = wish.partition
+            if isinstance(outcome, OttlaError):
+                log.info("%s: its replicas in sync stay as they are: %s", partition.id, outcome)
+                self._give_up(partition, wish.in_sync)
+            else:
+                log.info("%s: in sync are %s", partition.id, ", ".join(map(str, outcome.isr)))
+                partition.take_role(outcome)
+
+    def _led(self, wish: _Wish) -> PartitionImage | None:
+        """The state this broker leads in, as the metadata has it."""
+        name = wish.partition.id
         led = self._metadata.image.partition(name.topic, name.partition)
-        if led is None or proposal is None or led.leader_epoch != partition.leader_epoch:
-            return True  # Newer metadata is on its way and will say what holds.
-
-        def decide(draft: Draft) -> PartitionImage:
-            topic = topic_of(draft, name.topic)
-            if topic.id != partition.topic_id:
-                raise UnknownTopicId(partition.topic_id)
-            now = topic.partitions[name.partition]
-            if now.partition_epoch != proposal.partition_epoch:
-                return _as_overtaken(now, members)
-            return change_in_sync(draft, name.topic, name.partition, led=led, isr=members)
-
-        try:
-            changed = await self._metadata.change_as_leader(decide)
-        except StoreError as error:
-            log.warning("%s: a change of its replicas in sync was lost: %s", name, error)
-            return False
-        except OttlaError as error:
-            log.info("%s: its replicas in sync stay as they are: %s", name, error)
-            self._give_up(partition, in_sync)
-            return True
-        log.info("%s: in sync are %s", name, ", ".join(map(str, changed.isr)))
-        partition.take_role(changed)
-        return True
+        return led if led is not None and led.leader_epoch == wish.partition.leader_epoch else None
 
     def _give_up(self, partition: Partition, in_sync: InSync) -> None:
         """Forgets a proposal that certainly was not carried out, for what the metadata says."""
@@ -151,9 +167,43 @@ class InSyncChanges:
                 partition.drop_laggards()
 
 
-def _as_overtaken(now: PartitionImage, members: frozenset[BrokerId]) -> PartitionImage:
-    """A proposal that was made for an older state: it has happened and its answer was lost, or
-    somebody else has changed the set. Then it may name one whom the controller took out."""
-    if frozenset(now.isr) == members:
-        return now
+def _decide(
+    draft: Draft, wishes: Sequence[tuple[_Wish, PartitionImage]]
+) -> list[PartitionImage | OttlaError]:
+    """For each wish the state as it will be, or why it cannot be."""
+    sets: dict[str, dict[int, tuple[BrokerId, ...]]] = {}
+    refused: dict[TopicPartition, OttlaError] = {}
+    for wish, led in wishes:
+        name = wish.partition.id
+        try:
+            members = _checked(topic_of(draft, name.topic), wish, led)
+        except OttlaError as error:
+            refused[name] = error
+            continue
+        if members is not None:
+            sets.setdefault(name.topic, {})[name.partition] = members
+    for topic, changed in sets.items():
+        in_sync_all(draft, topic, changed)
+    names = [wish.partition.id for wish, _ in wishes]
+    return [
+        refused[name] if name in refused else draft.topics[name.topic].partitions[name.partition]
+        for name in names
+    ]
+
+
+def _checked(topic: TopicImage, wish: _Wish, led: PartitionImage) -> tuple[BrokerId, ...] | None:
+    """The set to write; None where it is that already.
+
+    A wish that was made for an older state has happened and its answer was lost, or somebody else
+    has changed the set. Then it may name one whom the controller took out.
+    """
+    partition, proposal = wish.partition, wish.in_sync.proposal
+    if topic.id != partition.topic_id:
+        raise UnknownTopicId(partition.topic_id)
+    members = in_sync_as_wished(topic, partition.id.partition, led, wish.members)
+    now = topic.partitions[partition.id.partition]
+    if proposal is not None and now.partition_epoch == proposal.partition_epoch:
+        return members
+    if frozenset(now.isr) == wish.members:
+        return None
     raise RequestFailed(ErrorCode.INVALID_UPDATE_VERSION, "the controller was faster")

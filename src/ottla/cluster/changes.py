@@ -241,20 +241,23 @@ def change_in_sync(
     draft: Draft, name: str, index: int, *, led: PartitionImage, isr: Collection[BrokerId]
 ) -> PartitionImage:
     """Change the set in sync as the leader wishes, if it still leads as it did in `led`."""
-    topic = topic_of(draft, name)
+    members = in_sync_as_wished(topic_of(draft, name), index, led, isr)
+    return in_sync_all(draft, name, {index: members}).partitions[index]
+
+
+def in_sync_as_wished(
+    topic: TopicImage, index: int, led: PartitionImage, isr: Collection[BrokerId]
+) -> tuple[BrokerId, ...]:
+    """The set in sync that the leader of `led` wishes, where it may; changes nothing."""
     if not 0 <= index < len(topic.partitions):
-        raise UnknownTopic(name, index)
+        raise UnknownTopic(topic.name, index)
     before = topic.partitions[index]
     if (before.leader, before.leader_epoch) != (led.leader, led.leader_epoch):
-        raise NotLeader(f"partition {index} of {name!r} has another leader by now")
+        raise NotLeader(f"partition {index} of {topic.name!r} has another leader by now")
     members = tuple(broker for broker in before.replicas if broker in isr)
     if not members or before.leader not in members:
-        raise InvalidRequest(f"the leader of partition {index} of {name!r} must stay in sync")
-    after = write_in_sync(draft, name, before, members)
-    draft.may_end_here()
-    partitions = (*topic.partitions[:index], after, *topic.partitions[index + 1 :])
-    draft.put_topic(replace(topic, partitions=partitions))
-    return after
+        raise InvalidRequest(f"the leader of partition {index} of {topic.name!r} must stay in sync")
+    return members
 
 
 def write_in_sync(

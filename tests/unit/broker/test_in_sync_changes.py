@@ -13,7 +13,7 @@ from ottla.broker.in_sync_changes import RETRY_SECONDS, InSyncChanges
 from ottla.broker.partition import Services
 from ottla.cluster.image import Draft, PartitionImage, TopicImage
 from ottla.cluster.store import StoreFailed, StoreUncertain
-from ottla.model.ids import Offset
+from ottla.model.ids import Offset, TopicPartition
 from unit.broker.cluster import a_partition, a_picture, a_topic
 from unit.broker.stage import LAG_MS, ME, THREE, TOPIC_ID, TWO, Stage, an_image
 from unit.net.running import pass_time, run, turns
@@ -34,7 +34,7 @@ class Metadata:
         self.attempts = 0
         self.held_until: asyncio.Event | None = None
 
-    async def change_as_leader(self, decide: Callable[[Draft], PartitionImage]) -> PartitionImage:
+    async def change_as_leader(self, decide: Callable[[Draft], Any]) -> Any:
         self.attempts += 1
         if self.held_until is not None:
             await self.held_until.wait()
@@ -248,6 +248,29 @@ def test_a_wish_that_the_controller_overtook_does_not_bring_back_whom_it_took_ou
         stage.partition.fetched_by(THREE, Offset(1))
         await turns()
         assert metadata.isr == members(stage) == {ME, THREE}
+        await changes.stop()
+
+    run(scenario())
+
+
+def test_wishes_that_come_while_one_is_carried_out_are_carried_out_together() -> None:
+    async def scenario() -> None:
+        count = 20
+        metadata = Metadata()
+        states = [a_partition(index, ME, *ALL) for index in range(count)]
+        topic = replace(a_topic("topic", *states), id=TOPIC_ID)
+        metadata.image = a_picture(topic, brokers=ALL)
+        stages = [a_leader(metadata)[0] for _ in range(count)]
+        changes = InSyncChanges(metadata, stages[0].partitions, LAG_MS)  # type: ignore[arg-type]
+        for index, stage in enumerate(stages):
+            stage.partition.id = TopicPartition("topic", index)
+            stage.partition._services = Services(stage.standing, stage.flushes, changes)
+            let_three_lag(stage)
+            stage.partition.drop_laggards()
+        await turns()
+        assert metadata.attempts == 1
+        assert {each.isr for each in metadata.image.topics["topic"].partitions} == {(ME, TWO)}
+        assert all(members(stage) == {ME, TWO} for stage in stages)
         await changes.stop()
 
     run(scenario())
