@@ -16,6 +16,7 @@ import msgspec
 
 from ottla.broker.cluster_follower import Difference
 from ottla.broker.cluster_view import ClusterView
+from ottla.broker.metadata_store import is_shared
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.shard_runtime import Shard, ShardRuntime
@@ -104,8 +105,8 @@ class Coordinator(Generic[S]):
             raise RequestFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def _replication_factor(self) -> int:
-        """As many as the settings say. A broker without a cluster can only have one."""
-        return min(self.topic.replication_factor, len(self._view.image.brokers))
+        """As many as the settings say, or none; but a broker that stands alone has only itself."""
+        return self.topic.replication_factor if is_shared(self._view.settings) else 1
 
     def changed(self, found: Difference) -> None:
         """The cluster has changed, and this broker's roles with it."""

@@ -109,12 +109,25 @@ class TransactionCoordinator(Coordinator[TransactionShardOnLog]):
     async def add(self, addition: Addition) -> dict[TopicPartition, int]:
         """Makes partitions part of a transaction; the error code of each."""
         running = self.find(addition.transactional_id)
+        unknown = self._unknown(addition)
+        if unknown:
+            # A partition that is not known here would count as gone when the transaction ends.
+            refused = dict.fromkeys(addition.partitions, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
+            return refused | dict.fromkeys(unknown, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         shard = running.shard.transactions
         result = await running.runtime.ask(
             lambda ticket, now_ms: shard.add_partitions(addition, ticket, now_ms)
         )
         assert isinstance(result, AddPartitionsToTxnResult)
         return codes_of(result)
+
+    def _unknown(self, addition: Addition) -> list[TopicPartition]:
+        image = self._view.image
+        return [
+            each
+            for each in addition.partitions
+            if image.partition(each.topic, each.partition) is None
+        ]
 
     async def verify_committed(self, addition: Addition) -> dict[TopicPartition, int]:
         """Whether partitions are part of a transaction, beyond what could still be lost."""

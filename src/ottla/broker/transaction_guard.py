@@ -165,14 +165,18 @@ class TransactionGuard:
     def _unknown(
         self, producer: ProducerPair, partitions: Iterable[TopicPartition]
     ) -> tuple[TopicPartition, ...]:
-        return tuple(each for each in partitions if not self._is_open(each, producer))
+        """Those that this broker leads and whose log has no transaction of the producer open.
 
-    def _is_open(self, name: TopicPartition, producer: ProducerPair) -> bool:
+        What it does not lead is refused anyhow, and is no part of the transaction for that.
+        """
+        return tuple(each for each in partitions if self._is_unknown(each, producer))
+
+    def _is_unknown(self, name: TopicPartition, producer: ProducerPair) -> bool:
         held = self._partitions.of_topic(name.topic).get(name.partition)
-        entry = None if held is None else held.log.producers.get(producer[0])
-        return (
-            entry is not None and entry.epoch == producer[1] and entry.transaction_start is not None
-        )
+        if held is None or not held.is_leader:
+            return False
+        entry = held.log.producers.get(producer[0])
+        return entry is None or entry.epoch != producer[1] or entry.transaction_start is None
 
 
 def _request(addition: Addition, *, verify_only: bool) -> AddPartitionsToTxnRequest:

@@ -42,7 +42,7 @@ class GroupSettings:
     offsets_topic_replication_factor: int = declare(
         3,
         Setting("offsets.topic.replication.factor", Kind.SHORT, at_least=1),
-        "Replicas of the topic that keeps groups and offsets; fewer while there are fewer brokers.",
+        "Replicas of the topic that keeps groups and offsets; one where a broker stands alone.",
     )
     offsets_topic_segment_bytes: int = declare(
         100 << 20,
@@ -144,12 +144,12 @@ class TransactionSettings:
     transaction_state_log_replication_factor: int = declare(
         3,
         Setting("transaction.state.log.replication.factor", Kind.SHORT, at_least=1),
-        "Replicas of the topic that keeps transactions; fewer while there are fewer brokers.",
+        "Replicas of the topic that keeps transactions; one where a broker stands alone.",
     )
     transaction_state_log_min_isr: int = declare(
         2,
         Setting("transaction.state.log.min.isr", Kind.INT, at_least=1),
-        "Replicas that must have a change of a transaction; fewer while there are fewer brokers.",
+        "Replicas that must have a change of a transaction; no more than there are.",
     )
     transaction_state_log_segment_bytes: int = declare(
         100 << 20,
