@@ -9,6 +9,7 @@ offset_ranges.py, admission.py, pushdown.py    pure decisions on what is read wh
 batch_reader.py, stream_reader.py, range_reader.py, record_columns.py    reading
 writers.py, row_encoder.py, batch_appender.py      writing: rows to record batches to partitions
 batch_commit.py, ledger.py    a micro-batch in one transaction, once
+each_batch.py       the same inside of foreachBatch, for update mode
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.spark.data_source import OttlaDataSource as OttlaDataSource
+    from ottla.spark.each_batch import to_topic as to_topic
     from ottla.spark.session import register as register
     from ottla.spark.session import session as session
 
 _HOMES = {
     "OttlaDataSource": "ottla.spark.data_source",
     "register": "ottla.spark.session",
+    "to_topic": "ottla.spark.each_batch",
     "session": "ottla.spark.session",
 }
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 TASK_BYTES_MAX: Final = 512 * 1024 * 1024
 """What a task hands to the driver at most; Spark limits the sum: spark.driver.maxResultSize."""
 NAME_PREFIX: Final = "ottla-spark-"
-_QUERY_ID: Final = "sql.streaming.queryId"
+QUERY_ID: Final = "sql.streaming.queryId"
 
 
 class TaskResult(WriterCommitMessage):
@@ -106,7 +106,7 @@ def _commit(plan: SinkPlan, results: Sequence[TaskResult], name: str, batch_id: 
 def write_rows(plan: SinkPlan, rows: Iterable[pyarrow.RecordBatch]) -> TaskResult:
     """Writes or encodes the rows of one task."""
     task = TaskContext.get()
-    query = (task.getLocalProperty(_QUERY_ID) if task else None) or NO_QUERY
+    query = (task.getLocalProperty(QUERY_ID) if task else None) or NO_QUERY
     with _Connection(plan) as connection:
         encoder = RowEncoder(
             plan,
