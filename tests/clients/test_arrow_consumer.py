@@ -120,8 +120,9 @@ def test_what_tables_returned_is_committed_and_not_read_again(
     settings = {"bootstrap_servers": bootstrap, "group_id": group, **FROM_START}
     place = TopicPartition(topic, 0)
     with ottla.Consumer(topic, **settings, enable_auto_commit=False) as consumer:
-        while consumer.poll_arrow(1.0, max_records=20).num_rows < 20:
-            pass
+        count = 0
+        while count < 20:
+            count += consumer.poll_arrow(WAIT_S, max_records=20 - count).num_rows
         consumer.commit()
         assert consumer.committed(place)[place].offset == 20
     with ottla.Consumer(topic, **settings) as consumer:
