@@ -170,6 +170,7 @@ class Broker:
             await self._metadata.change_as_leader(
                 lambda draft: renounce(draft, self._view.broker_id, may_lack_records=doubtful)
             )
+            self._directory.note_boot()
         self._metadata.follow()
         advertised = self._view.advertised
         host = advertised.host or socket.gethostname()
@@ -210,7 +211,7 @@ class Broker:
     def _stood(self) -> None:
         """This broker's right to lead has changed."""
         for partition in self.partitions:
-            partition.in_sync_changed()
+            partition.stood()
         self._groups.update()
         self._transactions.update()
 
@@ -227,6 +228,7 @@ class Broker:
         if not self._is_member and not self._directory.was_closed_cleanly:
             # What was not synced may be gone. A new epoch lets readers who saw it notice.
             await self._metadata.change(_lead_anew)
+            self._directory.note_boot()
         self._follower = ClusterFollower(
             self._metadata,
             self._view,

@@ -119,13 +119,20 @@ class LogDirectory:
             self._disk.remove(f"{self.root}/{CLEAN_STOP}")
             self._disk.remove(f"{self.root}/{CLEAN_STOP_SIZES}")
             self._disk.sync_directory(self.root)
-        self._note_boot()
+        boot = self._disk.boot().encode()
+        has_been_up = bool(boot) and boot == read_file(self._disk, f"{self.root}/{BOOT}")
+        self.may_lack_records = not self.was_closed_cleanly and not has_been_up
+        if not self.may_lack_records:
+            self.note_boot()
 
-    def _note_boot(self) -> None:
+    def note_boot(self) -> None:
+        """Note which run of the machine the logs are written in.
+
+        Where they may lack records, only once nobody relies on them any more: a start that fails
+        before that must not make the next one forget what was lost.
+        """
         path, boot = f"{self.root}/{BOOT}", self._disk.boot().encode()
-        known = read_file(self._disk, path)
-        self.may_lack_records = not self.was_closed_cleanly and not (boot and boot == known)
-        if boot != known:
+        if boot != read_file(self._disk, path):
             replace_file(self._disk, path, boot, sync=True)
 
     def _read_sizes(self) -> Sizes | None:

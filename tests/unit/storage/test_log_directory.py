@@ -213,6 +213,10 @@ def test_only_a_machine_that_went_down_makes_records_doubtful() -> None:
     disk.forget_locks()
     assert not LogDirectory.open(disk, ROOT, SetClock()).may_lack_records, "after a killed process"
     disk.lose_power(lambda count: count - 1)
-    assert LogDirectory.open(disk, ROOT, SetClock()).may_lack_records
+    LogDirectory.open(disk, ROOT, SetClock()).abandon()
+    again = LogDirectory.open(disk, ROOT, SetClock())
+    assert again.may_lack_records, "a start that failed changes nothing about that"
+    again.note_boot()
+    again.abandon()
     disk.forget_locks()
     assert not LogDirectory.open(disk, ROOT, SetClock()).may_lack_records, "it was noted"
