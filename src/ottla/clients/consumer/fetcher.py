@@ -18,6 +18,12 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.clients.client import Client
+from ottla.clients.consumer.fetch_session import (
+    SESSION_ERRORS,
+    FetchPlace,
+    FetchSession,
+    Question,
+)
 from ottla.clients.consumer.metrics import ConsumerCounters
 from ottla.clients.consumer.settings import ConsumerSettings
 from ottla.clients.consumer.subscription import Chunk, PartitionState, Subscription
@@ -31,6 +37,7 @@ from ottla.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    ForgottenTopic,
     PartitionData,
 )
 from ottla.records.batch import split
@@ -76,6 +83,7 @@ class Fetcher:
         "_loop",
         "_not_before",
         "_rack",
+        "_sessions",
         "_settings",
         "_subscription",
         "_tasks",
@@ -102,6 +110,7 @@ class Fetcher:
         self._tasks: dict[BrokerId, asyncio.Task[None]] = {}
         self._not_before: dict[BrokerId, float] = {}
         self._failures: dict[BrokerId, int] = {}
+        self._sessions: dict[BrokerId, FetchSession] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._is_scheduled = False
         self._is_closed = False
@@ -193,9 +202,11 @@ class Fetcher:
 
     async def _fetch(self, broker: BrokerId, states: list[PartitionState], wait_ms: int) -> None:
         asked: Asked = {s.where: (s, s.version, s.fetch_offset) for s in states}
+        session = self._sessions.setdefault(broker, FetchSession())
+        question = session.ask(self._places(states))
         try:
             response = await self._client.call(
-                self._question(states, wait_ms),
+                self._request(question, wait_ms),
                 FetchResponse,
                 to=broker,
                 at_least=_FETCH_VERSION_MIN,
@@ -203,13 +214,18 @@ class Fetcher:
                 + max(_GRACE_S, self._client.options.connection.request_timeout_s),
                 lane=FETCH_LANE,
             )
+            if response.error_code in SESSION_ERRORS and not question.is_full:
+                session.failed()
+                return
             if response.error_code:
                 raise refusal(response.error_code, f"fetching from broker {broker}")
+            session.answered(response.session_id)
             self._failures[broker] = 0
             self._counters.fetches += 1
             self._throttle(broker, response.throttle_time_ms)
             self._take(asked, response)
         except OttlaError as error:
+            session.failed()
             self._trouble(broker, states, error)
         finally:
             self._tasks.pop(broker, None)
@@ -231,21 +247,28 @@ class Fetcher:
         if throttle_ms > 0:
             self._not_before[broker] = time.monotonic() + throttle_ms / 1000
 
-    def _question(self, states: list[PartitionState], wait_ms: int) -> FetchRequest:
+    def _places(self, states: list[PartitionState]) -> dict[TopicPartition, FetchPlace]:
+        known = self._client.picture.topics
+        return {
+            state.where: FetchPlace(
+                known[state.where.topic].id, state.fetch_offset, state.leader_epoch
+            )
+            for state in states
+        }
+
+    def _request(self, question: Question, wait_ms: int) -> FetchRequest:
         settings = self._settings
         topics: dict[str, FetchTopic] = {}
-        known = self._client.picture.topics
-        for state in states:
-            name = state.where.topic
-            topic = topics.get(name)
+        for where, place in question.places.items():
+            topic = topics.get(where.topic)
             if topic is None:
-                topic = FetchTopic(topic=name, topic_id=known[name].id, partitions=[])
-                topics[name] = topic
+                topic = FetchTopic(topic=where.topic, topic_id=place.topic_id, partitions=[])
+                topics[where.topic] = topic
             topic.partitions.append(
                 FetchPartition(
-                    partition=state.where.partition,
-                    current_leader_epoch=state.leader_epoch,
-                    fetch_offset=state.fetch_offset,
+                    partition=where.partition,
+                    current_leader_epoch=place.leader_epoch,
+                    fetch_offset=place.offset,
                     partition_max_bytes=settings.max_partition_fetch_bytes,
                 )
             )
@@ -254,7 +277,15 @@ class Fetcher:
             min_bytes=settings.fetch_min_bytes,
             max_bytes=settings.fetch_max_bytes,
             isolation_level=_READ_COMMITTED if settings.committed_only else 0,
+            session_id=question.session_id,
+            session_epoch=question.epoch,
             topics=list(topics.values()),
+            forgotten_topics_data=[
+                ForgottenTopic(
+                    topic=where.topic, topic_id=place.topic_id, partitions=[where.partition]
+                )
+                for where, place in question.forgotten.items()
+            ],
             rack_id=self._rack,
         )
 

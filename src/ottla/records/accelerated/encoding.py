@@ -259,19 +259,15 @@ class RecordGatherer:
         closed, no room, or key or value are neither bytes nor None.
         """
         stamp: cython.longlong = timestamp
-        key_size: cython.Py_ssize_t = -1
-        value_size: cython.Py_ssize_t = -1
         counted: cython.Py_ssize_t = self.counted + _COUNTED_BYTES + len(section)
         if key is not None:
             if type(key) is not bytes:
                 return -1
-            key_size = len(key)
-            counted += key_size
+            counted += len(key)
         if value is not None:
             if type(value) is not bytes:
                 return -1
-            value_size = len(value)
-            counted += value_size
+            counted += len(value)
         if self.is_closed or counted > self.room:
             return -1
         number: cython.Py_ssize_t = self.number
@@ -285,9 +281,7 @@ class RecordGatherer:
             self.last_given = timestamp
         self.given.append(self.last_given)  # few numbers for many records of one millisecond
         if cython.compiled:
-            self._write(
-                _delta(stamp, self.base), _start(key), key_size, _start(value), value_size, section
-            )
+            self._write(_delta(stamp, self.base), key, value, section)
         else:
             self.keys.append(key)
             self.values.append(value)
@@ -300,15 +294,11 @@ class RecordGatherer:
     @cython.cfunc
     @cython.inline
     def _write(
-        self,
-        stored: cython.ulonglong,
-        key: cython.p_const_uchar,
-        key_size: cython.Py_ssize_t,
-        value: cython.p_const_uchar,
-        value_size: cython.Py_ssize_t,
-        section: bytes,
+        self, stored: cython.ulonglong, key: bytes | None, value: bytes | None, section: bytes
     ) -> cython.int:
         """Encode one record at the end, where room is made for it first."""
+        key_size: cython.Py_ssize_t = -1 if key is None else len(key)
+        value_size: cython.Py_ssize_t = -1 if value is None else len(value)
         body = _body_bytes(stored, self.number, key_size, value_size, len(section))
         position: cython.Py_ssize_t = self.position
         needed: cython.Py_ssize_t = position + body + _number_bytes(body << 1)
@@ -321,8 +311,8 @@ class RecordGatherer:
         position = _put(target, position, 0)
         position = _put(target, position, stored)
         position = _put(target, position, self.number << 1)
-        position = _put_nullable(target, position, key, key_size)
-        position = _put_nullable(target, position, value, value_size)
+        position = _put_nullable(target, position, _start(key), key_size)
+        position = _put_nullable(target, position, _start(value), value_size)
         memcpy(target + position, _start(section), len(section))
         self.position = position + len(section)
         return 0
