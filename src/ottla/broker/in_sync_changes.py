@@ -17,7 +17,7 @@ import msgspec
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.cluster.changes import in_sync_all, in_sync_as_wished, topic_of
-from ottla.cluster.image import Draft, PartitionImage, TopicImage
+from ottla.cluster.image import ClusterImage, Draft, PartitionImage, TopicImage
 from ottla.cluster.in_sync import UNKNOWN_END, InSync
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.store import StoreError
@@ -65,15 +65,20 @@ class InSyncChanges:
         self._running: set[asyncio.Task[None]] = set()
         self._pending: list[_Wish] = []
         self._worker: asyncio.Task[None] | None = None
+        self._alive: frozenset[BrokerId] = frozenset()
         self.dropped: deque[Dropped] = deque(maxlen=REMEMBERED_MAX)
         """The last that were wished out, the latest at the end."""
 
     def start(self) -> None:
-        """Begins to look for members that lag."""
+        """Begins to look for members that lag, and for brokers that die."""
+        self._alive = frozenset(self._metadata.image.brokers)
+        self._metadata.observers.append(self._look_for_the_dead)
         self._begin(self._watch_lag())
 
     async def stop(self) -> None:
         """Ends what runs; a proposal under way is answered by the metadata later."""
+        if self._look_for_the_dead in self._metadata.observers:
+            self._metadata.observers.remove(self._look_for_the_dead)
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -159,6 +164,15 @@ class InSyncChanges:
         if image is not None and image.leader_epoch == partition.leader_epoch:
             partition.take_role(image)
         partition.in_sync_changed()
+
+    def _look_for_the_dead(self, image: ClusterImage) -> None:
+        """No commit waits for one that kept up until it died, and is in no set."""
+        before, self._alive = self._alive, frozenset(image.brokers)
+        if dead := before - self._alive:
+            for partition in self._partitions:
+                if partition.in_sync is not None:
+                    partition.in_sync.gone(dead)
+                    partition.in_sync_changed()
 
     async def _watch_lag(self) -> None:
         while True:

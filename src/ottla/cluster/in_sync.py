@@ -99,6 +99,14 @@ class InSync:
             if replica != self.leader
         }
 
+    def gone(self, replicas: Iterable[BrokerId]) -> None:
+        """These died, or were taken out of the set and may have: those of them that are not in it
+        have to show themselves before they are waited for again."""
+        for replica in replicas:
+            follower = self._followers.get(replica)
+            if follower is not None and replica not in self.members:
+                follower.caught_up_ms = 0
+
     # --- the high watermark ---
 
     def high_watermark(self, leader_end: Offset, now_ms: int, lag_ms_max: int) -> Offset:
@@ -148,7 +156,8 @@ class InSync:
         """The metadata says so: by answer to a proposal, or because somebody else changed it."""
         if partition_epoch <= self.partition_epoch:
             return
-        self.members = frozenset(members)
+        before, self.members = self.members, frozenset(members)
+        self.gone(before)
         self.partition_epoch = partition_epoch
         self.proposal = None
 

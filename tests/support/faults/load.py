@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ottla.testing.cluster import Cluster
-from support.eventually import eventually
+from support.eventually import NeverHappened, eventually
 from support.faults.events import ProducerOptions, ReaderOptions, Reading, Writing
 from support.faults.judge import History, Written
 from support.journal import JournalReader, now_ns
@@ -29,6 +29,7 @@ class ProducerProcess:
     name: str
     process: subprocess.Popen[bytes]
     journal: JournalReader[Writing]
+    log: Path
     acknowledged: Counter[int] = field(default_factory=Counter)
     """How many records of each partition, at the last look."""
     last_ns: dict[int, int] = field(default_factory=dict)
@@ -54,7 +55,9 @@ class ProducerProcess:
         )
 
     def troubles(self) -> list[str]:
-        return [line.trouble for line in self.journal.read_on() if line.trouble]
+        """What it complained of, in its journal and on standard error."""
+        told = [line.trouble for line in self.journal.read_on() if line.trouble]
+        return [*told[-5:], self.log.read_text(errors="replace")[-2000:]]
 
 
 class Load:
@@ -110,7 +113,7 @@ class Load:
 
         try:
             eventually(is_enough, "progress", timeout_seconds=PROGRESS_SECONDS_MAX)
-        except AssertionError as error:
+        except NeverHappened as error:
             raise AssertionError(f"nothing more is acknowledged to {lacking}") from error
 
     def wait_outage(self, seconds: float, *, partition: int | None = None) -> None:
@@ -166,8 +169,9 @@ class Load:
             partitions=self.partitions,
             journal=str(journal),
         )
-        process = _launch("producer", options, self._folder / f"{name}.log")
-        return ProducerProcess(name, process, JournalReader(journal, Writing))
+        log = self._folder / f"{name}.log"
+        process = _launch("producer", options, log)
+        return ProducerProcess(name, process, JournalReader(journal, Writing), log)
 
     def _processes(self) -> list[subprocess.Popen[bytes]]:
         processes = [producer.process for producer in self.producers]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ottla.broker.in_sync_changes import RETRY_SECONDS, InSyncChanges
 from ottla.broker.partition import Services
-from ottla.cluster.image import Draft, PartitionImage, TopicImage
+from ottla.cluster.image import ClusterImage, Draft, PartitionImage, TopicImage
 from ottla.cluster.store import StoreFailed, StoreUncertain
 from ottla.model.ids import Offset, TopicPartition
 from unit.broker.cluster import a_partition, a_picture, a_topic
@@ -33,6 +33,7 @@ class Metadata:
         self.failures: deque[Exception] = deque()
         self.attempts = 0
         self.held_until: asyncio.Event | None = None
+        self.observers: list[Callable[[ClusterImage], None]] = []
 
     async def change_as_leader(self, decide: Callable[[Draft], Any]) -> Any:
         self.attempts += 1
@@ -272,5 +273,31 @@ def test_wishes_that_come_while_one_is_carried_out_are_carried_out_together() ->
         assert {each.isr for each in metadata.image.topics["topic"].partitions} == {(ME, TWO)}
         assert all(members(stage) == {ME, TWO} for stage in stages)
         await changes.stop()
+
+    run(scenario())
+
+
+def test_nobody_waits_for_a_broker_that_kept_up_outside_the_set_and_died() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        changes.start()
+        stage.partition.take_role(an_image(ME, replicas=ALL, isr=(ME, TWO), partition_epoch=1))
+        metadata.held_until = asyncio.Event()  # THREE asks to be let in, and is not heard
+        stage.append(b"a")
+        for follower in (TWO, THREE):
+            stage.partition.fetched_by(follower, Offset(1))
+        in_sync = stage.partition.in_sync
+        assert in_sync is not None
+        in_sync.refused()
+        stage.append(b"b")
+        stage.partition.fetched_by(TWO, Offset(2))
+        assert stage.partition.log.high_watermark == 1
+        metadata.image = replace(metadata.image, brokers={ME: None, TWO: None})
+        for observer in metadata.observers:
+            observer(metadata.image)
+        assert stage.partition.log.high_watermark == 2
+        await changes.stop()
+        assert not metadata.observers
 
     run(scenario())

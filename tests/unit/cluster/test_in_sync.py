@@ -134,3 +134,19 @@ def test_new_replicas_have_to_show_themselves() -> None:
     replicas.reassigned([ONE, TWO, BrokerId(4)])
     assert set(replicas.followers) == {TWO, BrokerId(4)}
     assert watermark(replicas, 10) == 10
+
+
+def test_who_was_taken_out_of_the_set_is_not_waited_for_until_it_shows_itself() -> None:
+    replicas = a_set()
+    for follower in (TWO, THREE):
+        replicas.fetched(follower, 10, 10, NOW_MS)
+    replicas.fetched(TWO, 12, 12, NOW_MS)
+    assert watermark(replicas, 12) == 10
+    replicas.confirmed((ONE, TWO), 8)
+    assert watermark(replicas, 12) == 12
+    replicas.fetched(THREE, 12, 12, NOW_MS)
+    replicas.fetched(TWO, 14, 14, NOW_MS)
+    assert watermark(replicas, 14) == 12
+    replicas.gone([TWO, THREE])
+    assert watermark(replicas, 14) == 14, "and a member is waited for, dead or not"
+    assert watermark(replicas, 16) == 14
