@@ -228,3 +228,19 @@ def test_wrong_uses_are_told(bootstrap: str, topic: str) -> None:
             consumer.commit()
     with pytest.raises(ClientClosed):
         consumer.poll(0)
+
+
+def test_a_loop_goes_on_where_another_stopped(bootstrap: str, topic: str) -> None:
+    produce(bootstrap, topic, 10)
+    with ottla.Consumer(bootstrap_servers=bootstrap) as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        consumer.seek_to_beginning()
+        first = [next(consumer).offset, next(consumer).offset]
+        for record in consumer:
+            first.append(record.offset)
+            if record.offset == 5:
+                break
+        rest = [record.offset for record, _ in zip(consumer, range(4), strict=False)]
+
+    assert first == [0, 1, 2, 3, 4, 5]
+    assert rest == [6, 7, 8, 9]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -62,7 +62,7 @@ class Consumer:
             interceptors=interceptors,
         )
         self._loop = LoopThread("consumer")
-        self._iterated: list[ConsumerRecord] = []
+        self._iterated: Iterator[ConsumerRecord] = iter(())
         try:
             self._core = self._loop.run(_open(plan, self._loop, topics))
         except BaseException:
@@ -150,13 +150,14 @@ class Consumer:
             found = self._loop.run(core.poll_batches(timeout_s, *wanted.limits))
         return table_of(core, found, wanted)
 
-    def __iter__(self) -> Consumer:
-        return self
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        """Every record, for ever; a loop that follows another goes on where that one stopped."""
+        while True:
+            yield from self._iterated
+            self._iterated = iter(self.poll(ITERATION_WAIT_S))
 
     def __next__(self) -> ConsumerRecord:
-        while not self._iterated:
-            self._iterated = self.poll(ITERATION_WAIT_S)[::-1]
-        return self._iterated.pop()
+        return next(iter(self))
 
     # --- positions
 
