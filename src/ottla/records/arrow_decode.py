@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from ottla.errors import InvalidRecord
@@ -82,7 +83,7 @@ def decode_chunks(
 
     Memory is taken for one chunk at a time: about CHUNK_BYTES and a batch twice.
     """
-    schema = schema_of(columns)
+    schema = schema_of(tuple(columns))
     for chunk in _chunks(batches, window, limit_bytes):
         decoded = _decode_chunk(chunk, partition, window, schema)
         if decoded.num_rows:
@@ -199,24 +200,34 @@ def _ends_of(places: Places, ends: pyarrow.Buffer, column: int) -> pyarrow.Buffe
 def _headers(places: Places, ends: pyarrow.Buffer, spans: list[_Span]) -> pyarrow.ListArray:
     """The headers of all rows: mostly there are none."""
     arrow = require_pyarrow()
-    starts_of, ends_of = places.starts_of(_HEADERS), places.ends_of(_HEADERS)
-    items, item_ends = _places(2, ends_of[places.count])
-    item_spans = []
-    if ends_of[places.count]:
-        for span in spans:
-            first = items.count
-            rows, row_ends = starts_of[span.first : span.end], ends_of[span.first : span.end + 1]
-            speed.decoding.index_headers(span.payload, rows, row_ends, items)
-            item_spans.append(_Span(span.payload, first, items.count))
-    keys = _text(_binary(items, item_ends, _KEYS, item_spans))
-    values = _binary(items, item_ends, _VALUES, item_spans)
-    structs = arrow.StructArray.from_arrays([keys, values], fields=list(header_type()))
+    has_some = places.ends_of(_HEADERS)[places.count] > 0
     return arrow.Array.from_buffers(
         record_schema().field("headers").type,
         places.count,
         [None, _ends_of(places, ends, _HEADERS)],
-        children=[structs],
+        children=[_header_items(places, spans) if has_some else _no_headers()],
     )
+
+
+@cache
+def _no_headers() -> pyarrow.StructArray:
+    return require_pyarrow().array([], header_type())
+
+
+def _header_items(places: Places, spans: list[_Span]) -> pyarrow.StructArray:
+    """The headers of all rows in one row of structs."""
+    arrow = require_pyarrow()
+    starts_of, ends_of = places.starts_of(_HEADERS), places.ends_of(_HEADERS)
+    items, item_ends = _places(2, ends_of[places.count])
+    item_spans = []
+    for span in spans:
+        first = items.count
+        rows, row_ends = starts_of[span.first : span.end], ends_of[span.first : span.end + 1]
+        speed.decoding.index_headers(span.payload, rows, row_ends, items)
+        item_spans.append(_Span(span.payload, first, items.count))
+    keys = _text(_binary(items, item_ends, _KEYS, item_spans))
+    values = _binary(items, item_ends, _VALUES, item_spans)
+    return arrow.StructArray.from_arrays([keys, values], fields=list(header_type()))
 
 
 def _text(keys: pyarrow.BinaryArray) -> pyarrow.StringArray:

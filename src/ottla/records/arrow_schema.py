@@ -5,8 +5,7 @@ Nothing here or beside it needs pyarrow before a function is called that does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.errors import InvalidRecord
@@ -14,6 +13,7 @@ from ottla.errors import InvalidRecord
 if TYPE_CHECKING:
     import pyarrow
 
+SCHEMAS_REMEMBERED_MAX: Final = 64
 TIMESTAMP_TYPE: Final = "timestamp_type"
 """A column that is there only when asked for: 0 by the producer's clock, 1 by the broker's."""
 
@@ -54,7 +54,8 @@ def record_schema() -> pyarrow.Schema:
     )
 
 
-def schema_of(columns: Sequence[str]) -> pyarrow.Schema:
+@lru_cache(SCHEMAS_REMEMBERED_MAX)
+def schema_of(columns: tuple[str, ...]) -> pyarrow.Schema:
     """These columns of a table of records, in this order."""
     arrow = require_pyarrow()
     known = {field.name: field for field in record_schema()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ottla.clients.failures import WrongUse
@@ -27,6 +28,7 @@ COLUMNS: Final = (
     "headers",
 )
 """All there are, in the order a table has them."""
+TOPICS_REMEMBERED_MAX: Final = 1024
 
 
 def checked_columns(columns: Sequence[str]) -> tuple[str, ...]:
@@ -44,7 +46,7 @@ def checked_columns(columns: Sequence[str]) -> tuple[str, ...]:
 def read_schema(columns: Sequence[str] = COLUMNS) -> pyarrow.Schema:
     """What a table with these columns looks like."""
     arrow = require_pyarrow()
-    fields = {field.name: field for field in schema_of([c for c in columns if c != TOPIC])}
+    fields = {field.name: field for field in schema_of(tuple(c for c in columns if c != TOPIC))}
     topic_type = arrow.dictionary(arrow.int32(), arrow.string())
     fields[TOPIC] = arrow.field(TOPIC, topic_type, nullable=False)
     return arrow.schema([fields[name] for name in columns])
@@ -68,9 +70,15 @@ def decode_columns(
     schema = read_schema(columns)
     for chunk in chunks:
         indexes = arrow.repeat(arrow.scalar(0, arrow.int32()), chunk.num_rows)
-        topic = arrow.DictionaryArray.from_arrays(indexes, arrow.array([where.topic]))
+        topic = arrow.DictionaryArray.from_arrays(indexes, _dictionary(where.topic))
         arrays = [topic if name == TOPIC else chunk.column(name) for name in columns]
         yield arrow.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+@lru_cache(TOPICS_REMEMBERED_MAX)
+def _dictionary(topic: str) -> pyarrow.StringArray:
+    """Remembered: where pandas is not installed, pyarrow looks for it each time it is asked."""
+    return require_pyarrow().array([topic])
 
 
 def intact(
