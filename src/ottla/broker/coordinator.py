@@ -99,7 +99,10 @@ class Coordinator(Generic[S]):
             self._replication_factor(),
             configs=self.topic.configs,
         )
-        (outcome,) = await creator.create_topics([wish], validate_only=False)
+        try:
+            (outcome,) = await creator.create_topics([wish], validate_only=False)
+        except OttlaError as error:  # there is no controller, or it cannot be reached
+            outcome = error
         if isinstance(outcome, OttlaError) and not isinstance(outcome, TopicExists):
             log.error("%s cannot be created: %s", self.topic.name, outcome)
             raise RequestFailed(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -175,7 +175,7 @@ class ShardRuntime:
             try:
                 self._append(decision.records, producer)
             except OttlaError as error:
-                log.error("%s: a decision was not written: %s", self._partition.id, error)
+                log.warning("%s: a decision was not written: %s", self._partition.id, error)
                 self.carry_out(self._shard.append_failed(decision, error.code))
                 return False
             for record in decision.records:

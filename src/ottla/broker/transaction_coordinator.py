@@ -12,13 +12,15 @@ from ottla.broker.marker_delivery import MarkerDelivery
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.shard_runtime import COMMIT_SECONDS_MAX, ShardRuntime
+from ottla.cluster.producer_ids import ProducerIds
+from ottla.cluster.store import StoreError
 from ottla.coordination.decision import NewRecord, Ticket, TimerKey
 from ottla.coordination.transaction.adding import Addition
 from ottla.coordination.transaction.decision import NOTHING, TransactionDecision, WriteMarkers
 from ottla.coordination.transaction.shard import TransactionShard
-from ottla.errors import ErrorCode
+from ottla.errors import ErrorCode, RequestFailed
 from ottla.model.clock import Clock
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerId, TopicPartition
 from ottla.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import ProducerStamp
@@ -190,6 +192,15 @@ class TransactionDuties:
                     if decision == NOTHING or not running.runtime.carry_out(decision):
                         break
                     await asyncio.sleep(0)
+
+
+async def fresh_producer_id(producer_ids: ProducerIds) -> ProducerId:
+    """An id that no producer has had. While the store does not answer, clients are to ask again,
+    the same broker: no other knows more."""
+    try:
+        return await producer_ids.next()
+    except StoreError as error:
+        raise RequestFailed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(error)) from error
 
 
 def codes_of(result: AddPartitionsToTxnResult) -> dict[TopicPartition, int]:

@@ -8,9 +8,9 @@ from typing import Any
 from ottla.broker.cluster_follower import ClusterFollower
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.partition import Partition, Services
-from ottla.broker.standing import Standing
 from ottla.broker.partitions import Partitions
 from ottla.broker.replicas import Replicas
+from ottla.broker.standing import Standing
 from ottla.cluster.image import (
     BrokerImage,
     ClusterImage,

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ottla.broker.partition import Partition, Services
-from ottla.broker.standing import Standing
 from ottla.broker.partitions import Partitions
+from ottla.broker.standing import Standing
 from ottla.cluster.image import NO_BROKER, PartitionImage
 from ottla.model.ids import BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition
 from unit.storage.logs import SetClock, World, batch, flush, settings

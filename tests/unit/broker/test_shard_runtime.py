@@ -20,7 +20,7 @@ from ottla.coordination.decision import (
     TimerKey,
 )
 from ottla.errors import ErrorCode, RequestFailed
-from ottla.model.ids import Offset
+from ottla.model.ids import BrokerId, Offset
 from ottla.protocol.message import Message
 from ottla.protocol.messages.heartbeat import HeartbeatResponse
 from ottla.records.batch import RecordBatch
@@ -314,16 +314,19 @@ def test_a_shard_is_loaded_only_when_what_it_found_is_committed() -> None:
     run(scenario())
 
 
-def test_a_load_that_is_overtaken_by_another_leader_is_given_up() -> None:
+@pytest.mark.parametrize("replicas", [BOTH, (ME,)])
+def test_a_load_that_is_overtaken_by_another_epoch_is_given_up(
+    replicas: tuple[BrokerId, ...],
+) -> None:
     async def scenario() -> None:
-        stage = Stage(an_image(ME, replicas=BOTH))
+        stage = Stage(an_image(ME, replicas=replicas))
         stage.partition.append(keyed((b"a", b"")))
         ledger = Ledger()
         runtime = ShardRuntime(stage.partition, ledger, stage.clock)
         loading = asyncio.ensure_future(runtime.load())
-        await turns()
+        await asyncio.sleep(0)
         stage.partition.take_role(an_image(TWO, epoch=1, replicas=BOTH))
-        stage.partition.take_role(an_image(ME, epoch=2, replicas=BOTH))
+        stage.partition.take_role(an_image(ME, epoch=2, replicas=replicas))
         await loading
         assert not runtime.is_ready
         assert ledger.events == []

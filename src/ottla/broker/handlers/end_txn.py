@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.broker.handlers.group_request import caller_of
 from ottla.broker.request import RequestContext
-from ottla.broker.transaction_coordinator import TransactionCoordinator
+from ottla.broker.transaction_coordinator import TransactionCoordinator, fresh_producer_id
 from ottla.cluster.producer_ids import ProducerIds
 from ottla.errors import ErrorCode
 from ottla.protocol.message import Message
@@ -23,7 +23,7 @@ class EndTxnHandler:
         shard, caller = running.shard.transactions, caller_of(context)
         spare = None
         if shard.needs_producer_id(request.transactional_id):
-            spare = await self._producer_ids.next()
+            spare = await fresh_producer_id(self._producer_ids)
         return await running.runtime.ask(
             lambda ticket, now_ms: shard.end_txn(request, caller, ticket, now_ms, spare)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.broker.handlers.group_request import caller_of
 from ottla.broker.request import RequestContext
-from ottla.broker.transaction_coordinator import TransactionCoordinator
+from ottla.broker.transaction_coordinator import TransactionCoordinator, fresh_producer_id
 from ottla.cluster.producer_ids import ProducerIds
 from ottla.errors import ErrorCode
 from ottla.protocol.message import Message
@@ -23,14 +23,15 @@ class InitProducerIdHandler:
 
     async def handle(self, request: InitProducerIdRequest, context: RequestContext) -> Message:
         if request.transactional_id is None:
-            return InitProducerIdResponse(producer_id=await self._producer_ids.next())
+            producer_id = await fresh_producer_id(self._producer_ids)
+            return InitProducerIdResponse(producer_id=producer_id)
         if not request.transactional_id:
             return self.refuse(request, ErrorCode.INVALID_REQUEST)
         running = self._coordinator.find(request.transactional_id)
         shard, caller = running.shard.transactions, caller_of(context)
         spare = None
         if shard.needs_producer_id(request.transactional_id):
-            spare = await self._producer_ids.next()
+            spare = await fresh_producer_id(self._producer_ids)
         return await running.runtime.ask(
             lambda ticket, now_ms: shard.init_producer_id(request, caller, ticket, now_ms, spare)
         )
