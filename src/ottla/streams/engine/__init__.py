@@ -1,0 +1,1 @@
+"""Runs topologies: records in, records out, state in stores. No I/O, no clock, no threads."""

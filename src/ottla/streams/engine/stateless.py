@@ -1,0 +1,181 @@
+"""Nodes that look at one record and forget it, and the nodes at both ends of a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.streams.engine.changes import Change
+from ottla.streams.engine.functions import of_key_and_value, of_value
+from ottla.streams.engine.records import Headers, OutputRecord
+from ottla.streams.engine.wiring import Forward, Wiring
+from ottla.streams.failures import TopologyError
+from ottla.streams.operators import (
+    Branch,
+    DropNullKeys,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Map,
+    MapValues,
+    PassThrough,
+    Peek,
+    SelectKey,
+    Sink,
+    TableToStream,
+)
+
+
+def filter_records(operator: Filter, wiring: Wiring) -> Forward:
+    holds, forward = of_key_and_value(operator.predicate), wiring.forward
+    negated = operator.negated
+
+    def keep(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        if holds(key, value):
+            forward(key, value, timestamp_ms, headers)
+
+    def keep_not(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        if not holds(key, value):
+            forward(key, value, timestamp_ms, headers)
+
+    return keep_not if negated else keep
+
+
+def map_records(operator: Map, wiring: Wiring) -> Forward:
+    mapper, forward = of_key_and_value(operator.mapper), wiring.forward
+
+    def mapped(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        new_key, new_value = mapper(key, value)
+        forward(new_key, new_value, timestamp_ms, headers)
+
+    return mapped
+
+
+def map_values(operator: MapValues, wiring: Wiring) -> Forward:
+    mapper, forward = of_value(operator.mapper, operator.with_key), wiring.forward
+
+    def mapped(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        forward(key, mapper(key, value), timestamp_ms, headers)
+
+    return mapped
+
+
+def select_key(operator: SelectKey, wiring: Wiring) -> Forward:
+    selector, forward = of_key_and_value(operator.selector), wiring.forward
+
+    def selected(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        forward(selector(key, value), value, timestamp_ms, headers)
+
+    return selected
+
+
+def flat_map(operator: FlatMap, wiring: Wiring) -> Forward:
+    mapper, forward = of_key_and_value(operator.mapper), wiring.forward
+
+    def mapped(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        for new_key, new_value in mapper(key, value):
+            forward(new_key, new_value, timestamp_ms, headers)
+
+    return mapped
+
+
+def flat_map_values(operator: FlatMapValues, wiring: Wiring) -> Forward:
+    mapper, forward = of_value(operator.mapper, operator.with_key), wiring.forward
+
+    def mapped(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        for new_value in mapper(key, value):
+            forward(key, new_value, timestamp_ms, headers)
+
+    return mapped
+
+
+def peek(operator: Peek, wiring: Wiring) -> Forward:
+    action, forward = operator.action, wiring.forward
+
+    def peeked(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        action(key, value)
+        forward(key, value, timestamp_ms, headers)
+
+    return peeked
+
+
+def branch(operator: Branch, wiring: Wiring) -> Forward:
+    """The children stand in the order of the predicates."""
+    always = of_key_and_value(lambda _key, _value: True)
+    tests = [always if one is None else of_key_and_value(one) for one in operator.predicates]
+    pairs = list(zip(tests, wiring.children, strict=True))
+
+    def branched(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        for holds, forward in pairs:
+            if holds(key, value):
+                forward(key, value, timestamp_ms, headers)
+                return
+
+    return branched
+
+
+def pass_through(_: PassThrough, wiring: Wiring) -> Forward:
+    return wiring.forward
+
+
+def drop_null_keys(_: DropNullKeys, wiring: Wiring) -> Forward:
+    forward = wiring.forward
+
+    def keep(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        if key is not None:
+            forward(key, value, timestamp_ms, headers)
+
+    return keep
+
+
+def table_to_stream(_: TableToStream, wiring: Wiring) -> Forward:
+    forward = wiring.forward
+
+    def told(key: Any, change: Change, timestamp_ms: int, headers: Headers) -> None:
+        forward(key, change[0], timestamp_ms, headers)
+
+    return told
+
+
+def sink(operator: Sink, wiring: Wiring) -> Forward:
+    encode_key, encode_value = operator.key.serializer(), operator.value.serializer()
+    by_key = operator.key.partitioner()
+    if operator.partitioner is not None or not isinstance(operator.topic, str):
+        return _choosing_sink(operator, wiring)
+    topic = wiring.topology.topic_name(operator.topic, wiring.app_id)
+    write = wiring.state.outputs.append
+    whole_key = by_key == encode_key
+
+    def written(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        key_bytes = None if key is None else encode_key(key)
+        partition_key = key_bytes if whole_key or key is None else by_key(key)
+        value_bytes = None if value is None else encode_value(value)
+        write(OutputRecord(topic, key_bytes, value_bytes, timestamp_ms, headers, partition_key))
+
+    return written
+
+
+def _choosing_sink(operator: Sink, wiring: Wiring) -> Forward:
+    """A sink that chooses the topic, or the partition, for each record."""
+    encode_key, encode_value = operator.key.serializer(), operator.value.serializer()
+    by_key, choose = operator.key.partitioner(), operator.partitioner
+    write = wiring.state.outputs.append
+
+    def written(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        named = operator.topic if isinstance(operator.topic, str) else operator.topic(key, value)
+        topic = wiring.topology.topic_name(named, wiring.app_id)
+        key_bytes = None if key is None else encode_key(key)
+        partition_key = None if key is None else by_key(key)
+        value_bytes = None if value is None else encode_value(value)
+        partition = None
+        if choose is not None:
+            count = wiring.partition_counts.get(topic)
+            if count is None:
+                raise TopologyError(f"nobody said how many partitions {topic!r} has")
+            partition = choose(key, value, count)
+        write(
+            OutputRecord(
+                topic, key_bytes, value_bytes, timestamp_ms, headers, partition_key, partition
+            )
+        )
+
+    return written
