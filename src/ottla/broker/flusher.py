@@ -20,6 +20,7 @@ class Flusher:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self._due: dict[Partition, None] = {}
+        self._waiting: list[asyncio.Future[None]] = []
         self._round: asyncio.Task[None] | None = None
 
     def add(self, partition: Partition) -> None:
@@ -27,6 +28,13 @@ class Flusher:
         self._due[partition] = None
         if self._round is None:
             self._round = asyncio.get_running_loop().create_task(self._run())
+
+    async def sync(self, partition: Partition) -> None:
+        """Returns when all that the log has now was synced, or could not be: then it is fenced."""
+        self.add(partition)
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(ended)
+        await ended
 
     async def run(self, work: Callable[[], object]) -> None:
         """Other slow work on the disk, in line with the syncing: one thing after the other."""
@@ -42,10 +50,12 @@ class Flusher:
         try:
             while self._due:
                 due, self._due = self._due, {}
+                waiting, self._waiting = self._waiting, []
                 jobs = [found for partition in due if (found := self._begin(partition))]
                 await loop.run_in_executor(self._executor, _sync_all, [job for _, job in jobs])
                 for partition, job in jobs:
                     self._finish(partition, job)
+                _wake(waiting)
         finally:
             self._round = None
 
@@ -69,6 +79,12 @@ class Flusher:
             partition.fail(failure)
             return
         partition.flushed()
+
+
+def _wake(waiting: list[asyncio.Future[None]]) -> None:
+    for ended in waiting:
+        if not ended.done():
+            ended.set_result(None)
 
 
 def _sync_all(jobs: list[FlushJob]) -> None:

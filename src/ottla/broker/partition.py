@@ -42,6 +42,8 @@ class FlushQueue(Protocol):
 
     def add(self, partition: Partition) -> None: ...
 
+    async def sync(self, partition: Partition) -> None: ...
+
 
 class InSyncKeeper(Protocol):
     """Takes a leader's wish to change its set to the metadata store."""
@@ -253,6 +255,15 @@ class Partition:
         """The log was fenced and has been opened again; it may have lost its tail."""
         self.log = log
         self._advance()
+
+    @property
+    def is_unsynced(self) -> bool:
+        """Whether something must be on the disk before anybody may count on it, and is not."""
+        log = self.log
+        return log.settings.flush_messages == 1 and log.recovery_point < log.end_offset
+
+    async def sync(self) -> None:
+        await self._services.flushes.sync(self)
 
     def flushed(self) -> None:
         """The log's flush finished: what it covers may be committed by it."""

@@ -9,7 +9,8 @@ Invariants:
    response is appended.
 4. What the leader was asked for in the session is in `_asked` until it was told to forget it, or
    it would go on to answer it.
-5. A partition that cannot go on rests for a while, so that no error becomes a storm of requests.
+5. Where each message is to be synced, the leader is told only of what is on the disk.
+6. A partition that cannot go on rests for a while, so that no error becomes a storm of requests.
    Only one with a fenced epoch waits for news: they are on their way.
 """
 
@@ -136,6 +137,7 @@ class ReplicaFetcher:
             self._session_id = self._session_epoch = 0
             self._asked.clear()
             while True:
+                await self._sync()
                 self._hold_back()
                 if not self._active():
                     self._changed.clear()
@@ -143,6 +145,17 @@ class ReplicaFetcher:
                     continue
                 response = await self._fetch(connection)
                 self._take(response)
+
+    async def _sync(self) -> None:
+        """Syncs what must be on the disk before the leader is told that it is here."""
+        unsynced = [key for key in self._active() if self._partitions[key].is_unsynced]
+        if not unsynced:
+            return
+        await asyncio.gather(*(self._partitions[key].sync() for key in unsynced))
+        for key in unsynced:
+            partition = self._partitions.get(key)
+            if partition is not None and partition.is_unsynced:
+                self._rest(key)
 
     def _outdate(self, key: Key) -> None:
         if key in self._asked:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
+from ottla.broker.flusher import Flusher
 from ottla.broker.follower_throttle import FollowerThrottle
+from ottla.broker.partition import Services
 from ottla.broker.replica_fetcher import BACKOFF_SECONDS, ReplicaFetcher
 from ottla.cluster.image import ClusterImage
 from ottla.errors import ErrorCode
@@ -32,8 +37,8 @@ from unit.storage.logs import append, batch, values
 BOTH = (ME, TWO)
 
 
-def a_follower(*, epoch: int = 5) -> Stage:
-    return Stage(an_image(TWO, epoch=epoch, replicas=BOTH))
+def a_follower(*, epoch: int = 5, **changes: Any) -> Stage:
+    return Stage(an_image(TWO, epoch=epoch, replicas=BOTH), **changes)
 
 
 def numbered(stage: Stage, index: int) -> Stage:
@@ -94,6 +99,27 @@ def test_records_are_appended_where_the_leader_has_them_and_watermarks_follow() 
             leader.say(answer(data(high_watermark=3, start_offset=1)))
             await leader.asked(3)
             assert (log.high_watermark, log.start_offset) == (3, 1)
+
+    run(scenario())
+
+
+def test_where_each_message_is_synced_the_leader_is_told_only_of_what_is_on_the_disk() -> None:
+    async def scenario() -> None:
+        with ThreadPoolExecutor(1) as executor:
+            stage = a_follower(flush_messages=1)
+            services = Services(stage.standing, Flusher(executor), stage.wishes)
+            stage.partition._services = services
+            disk_goes_on = threading.Event()
+            executor.submit(disk_goes_on.wait, 9)
+            async with following(stage) as (leader, _):
+                leader.say(answer(data(written(b"a", base_offset=0, epoch=5))))
+                log = stage.partition.log
+                await wait_until(lambda: log.end_offset == 1)
+                await turns()
+                assert (len(leader.requests), log.recovery_point) == (1, 0)
+                disk_goes_on.set()
+                request = await leader.asked(2)
+                assert named(request)[0].fetch_offset == log.recovery_point == 1
 
     run(scenario())
 
