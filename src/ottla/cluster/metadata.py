@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -198,14 +198,14 @@ class ClusterMetadata:
         so that the picture cannot fall behind the store. ControllerMoved unless this broker is the
         controller; then it has resigned.
         """
-        return await asyncio.shield(asyncio.ensure_future(self._change(decide, is_leaders=False)))
+        return await asyncio.shield(_begun(self._change(decide, is_leaders=False)))
 
     async def change_as_leader(self, decide: Callable[[Draft], T]) -> T:
         """As `change`, for the sets in sync of partitions that this broker leads.
 
         Each operation must expect the version of the state that the leader knows.
         """
-        return await asyncio.shield(asyncio.ensure_future(self._change(decide, is_leaders=True)))
+        return await asyncio.shield(_begun(self._change(decide, is_leaders=True)))
 
     async def _change(self, decide: Callable[[Draft], T], *, is_leaders: bool) -> T:
         async with self._turn:
@@ -260,6 +260,13 @@ class ClusterMetadata:
             parts[-1] += piece
             left -= size
         return parts
+
+
+def _begun(change: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """A change that goes on when nobody waits for it any more; then its failure is nobody's."""
+    task = asyncio.ensure_future(change)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return task
 
 
 def _missing(nodes: Collection[str], cluster_id: str) -> list[Operation]:
