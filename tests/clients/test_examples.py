@@ -10,6 +10,7 @@ from ottla.testing import Broker
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "clients"
 SAID = {
+    "arrow_tables.py": "10000 readings from Oslo\n30000 rows polled",
     "write_and_read.py": "order 9",
     "asynchronous.py": "1000 records read",
     "transaction.py": "10 numbers doubled",
