@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -186,11 +187,21 @@ def test_a_wrong_document_is_refused_in_a_sentence(ottla: Ottla) -> None:
     assert "absent-0 was not moved" in ran.err
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_a_cluster_for_people_starts_serves_and_stops(
-    tmp_path: Path, ending: signal.Signals
-) -> None:
+def test_a_cluster_for_people_starts_serves_stops_and_comes_back(tmp_path: Path) -> None:
     data = tmp_path / "cluster"
+    with a_cluster_at(data, signal.SIGINT) as bootstrap:
+        created = run_ottla("topics", "create", "t", bootstrap=bootstrap)
+        assert "2 copies" in created.out
+        assert run_ottla("cluster", "status", bootstrap=bootstrap).code == 0
+    assert (data / "broker-1").is_dir()
+    assert run_ottla("topics", "list", "--timeout", "2", bootstrap=bootstrap).code == 3
+    with a_cluster_at(data, signal.SIGTERM) as bootstrap:
+        assert "t\t" in run_ottla("topics", "list", bootstrap=bootstrap).out
+
+
+@contextmanager
+def a_cluster_at(data: Path, ending: signal.Signals) -> Iterator[str]:
+    """`ottla cluster up` until the end; yields where it is."""
     command = [sys.executable, "-m", "ottla", "cluster", "up", "--brokers", "2"]
     with subprocess.Popen(
         [*command, "--data", str(data), "--listen", "127.0.0.1:0"],
@@ -198,19 +209,13 @@ def test_a_cluster_for_people_starts_serves_and_stops(
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as up:
+        line = first_line(up)
+        assert "Ottla cluster ready on " in line
         try:
-            line = first_line(up)
-            assert "Ottla cluster ready on " in line
-            bootstrap = line.split(" ready on ")[1].split(", data in ")[0]
-            created = run_ottla("topics", "create", "t", bootstrap=bootstrap)
-            assert "2 copies" in created.out
-            assert run_ottla("cluster", "status", bootstrap=bootstrap).code == 0
+            yield line.split(" ready on ")[1].split(", data in ")[0]
+        finally:
             up.send_signal(ending)
             assert up.wait(SECONDS_MAX) == 0
-        finally:
-            up.kill()
-    assert (data / "broker-1").is_dir()
-    assert run_ottla("topics", "list", "--timeout", "2", bootstrap=bootstrap).code == 3
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
