@@ -238,6 +238,12 @@ class Accumulator:
         with self.lock:
             return queue.pending.popleft() if queue.pending else None
 
+    def forget(self, queue: PartitionQueue) -> None:
+        """The partition has nothing to send, unless a thread has put something there just now."""
+        with self.lock:
+            if not queue.pending:
+                self.ready.pop(queue, None)
+
     def release(self, batch: ProducerBatch) -> None:
         """The batch is done: its memory is free for others."""
         with self._memory:

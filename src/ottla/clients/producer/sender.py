@@ -169,7 +169,7 @@ class Sender:
             if queue.is_held:
                 self.outcomes.settle(queue, now)
             if not queue.pending:
-                ready.pop(queue, None)
+                self._accumulator.forget(queue)
                 continue
             at = self._obstacle(route, queue, now)
             if at is None:
