@@ -18,6 +18,7 @@ from cluster.coordination import (
     TRANSACTION,
     committed_values,
     coordinator_of,
+    named_by,
     wait_stable,
 )
 from ottla.clients.topics import NewTopic
@@ -28,9 +29,10 @@ from ottla.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
+from ottla.protocol.messages.produce import ProduceResponse
 from ottla.testing import Cluster
 from support.eventually import eventually
-from transactions.raw_producer import MessageConnection
+from transactions.raw_producer import FIRST, MessageConnection, RawProducer
 
 pytestmark = pytest.mark.slow
 PARTITIONS = range(3)
@@ -171,6 +173,45 @@ def test_markers_reach_partitions_on_all_brokers(
     writer.close()
     wait_stable(cluster, topic, PARTITIONS)
     assert committed_values(cluster, topic, PARTITIONS) == [expected] * len(PARTITIONS)
+
+
+def test_records_of_a_partition_that_was_not_added_are_refused_wherever_it_is_led(
+    cluster: Cluster, topic: str
+) -> None:
+    """By older producers, who add partitions beforehand: else nobody would ever end them."""
+    coordinator = coordinator_of(cluster, TRANSACTION, topic)
+    producer = RawProducer(cluster.brokers[coordinator].bootstrap_servers, topic, FIRST)
+    producer.init()
+    producer.add((topic, 0))
+    for partition, code in ((0, ErrorCode.NONE), (1, ErrorCode.INVALID_TXN_STATE)):
+        leader = cluster.brokers[cluster.leader_of(topic, partition)]
+        connection = MessageConnection(leader.bootstrap_servers)
+        request = producer.produce_request((topic, partition), [(None, b"value")])
+        answer = connection.exchange(request, FIRST.produce, ProduceResponse)
+        assert answer.responses[0].partition_responses[0].error_code == code
+        connection.close()
+    producer.abort()
+    producer.close()
+    wait_stable(cluster, topic, PARTITIONS)
+
+
+@pytest.mark.parametrize("kind", [GROUP, TRANSACTION])
+def test_a_coordinator_that_was_frozen_answers_nothing_when_another_has_taken_over(
+    cluster: Cluster, topic: str, kind: int
+) -> None:
+    frozen = coordinator_of(cluster, kind, topic)
+    others = [number for number in range(3) if number != frozen]
+    assert asked(cluster, frozen, kind, topic) is not ErrorCode.NOT_COORDINATOR
+    cluster.pause(frozen)
+    try:
+        eventually(
+            lambda: all(named_by(cluster, each, kind, topic) in others for each in others),
+            "another coordinator",
+            timeout_seconds=PATIENCE_SECONDS,
+        )
+    finally:
+        cluster.resume(frozen)
+    assert asked(cluster, frozen, kind, topic) is ErrorCode.NOT_COORDINATOR
 
 
 def before_writing(writer: Writer, topic: str, kill: Callable[[], None]) -> None:
