@@ -83,6 +83,17 @@ def test_each_broken_invariant_is_named(history: History, expected: str) -> None
     assert expected in "\n".join(found_in(history).problems)
 
 
+def test_a_committed_position_does_not_go_back() -> None:
+    commits = [Reading(0, committed={0: 5}), Reading(1, committed={0: 9}, uncertain={0: 7})]
+
+    def problems(at: int) -> tuple[str, ...]:
+        return judge(History([], {0: []}, commits, committed={0: at})).problems
+
+    assert problems(9) == problems(12) == ()
+    assert problems(7) == (), "a commit whose answer was lost may come late"
+    assert problems(5) == ("a commit went back: partition 0 was committed at 9 and is at 5",)
+
+
 def test_records_under_way_at_the_same_time_may_overtake_each_other() -> None:
     history = a_history(sent(0, offset=1), sent(1, offset=0, at=0.4), log=["p 1", "p 0"])
     assert not any("older place" in problem for problem in judge(history).problems)

@@ -29,6 +29,10 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
 
     at_ns: int
     records: dict[int, list[tuple[int, str]]] = {}
+    committed: dict[int, int] = {}
+    """Positions whose commit was acknowledged."""
+    uncertain: dict[int, int] = {}
+    """Positions whose commit failed, and may have happened or happen yet."""
     trouble: str = ""
 
 
@@ -51,6 +55,7 @@ class ReaderOptions(msgspec.Struct, frozen=True):
     topic: str
     partitions: int
     journal: str
+    group: str
 
 
 def value_of(producer: str, number: int) -> str:

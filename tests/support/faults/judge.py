@@ -5,11 +5,12 @@
 3. A producer's records stand in the order it sent them, each once.
 4. What was acknowledged before a record was sent has a smaller offset.
 5. Nothing stands in the log that was never sent.
+6. A group's committed position is not behind one whose commit was acknowledged.
 7. All replicas are equal, byte for byte.
 10. Thirty seconds after everything was healed at the latest, records are acknowledged again.
 
-(The numbers are those of the invariants I1 to I10; groups have a judge of their own, the metadata's
-invariants are sampled elsewhere.) Knows journals and logs; asks nobody.
+(The numbers are those of the invariants I1 to I10; members of groups have a judge of their own, and
+the metadata's invariants are sampled elsewhere.) Knows journals and logs; asks nobody.
 """
 
 from collections import defaultdict
@@ -45,6 +46,8 @@ class History:
     read: Sequence[Reading] = ()
     replicas: Mapping[int, Mapping[int, bytes]] = field(default_factory=dict)
     """The bytes of each partition's log, by broker."""
+    committed: Mapping[int, int] = field(default_factory=dict)
+    """What the readers' group has committed in each partition, at last."""
     healed_ns: int = 0
 
 
@@ -71,6 +74,7 @@ def judge(history: History) -> Verdict:
         *_some("out of order", _disordered(history)),
         *_some("acknowledged at an older place", _overtaken(history)),
         *_some("never sent", _invented(history)),
+        *_some("a commit went back", _went_back(history)),
         *_some("replicas differ", _unequal(history)),
         *_some("no progress", _stuck(history)),
     ]
@@ -195,6 +199,21 @@ def _invented(history: History) -> Iterator[str]:
         for number in numbers:
             if not 0 <= number < used[producer].get(partition, 0):
                 yield f"'{producer} {number}' of partition {partition}"
+
+
+def _went_back(history: History) -> Iterator[str]:
+    """I6. A commit that failed may have been carried out late: its position is no problem."""
+    highest: dict[int, int] = {}
+    uncertain: dict[int, set[int]] = defaultdict(set)
+    for reading in history.read:
+        for partition, position in reading.committed.items():
+            highest[partition] = max(position, highest.get(partition, -1))
+        for partition, position in reading.uncertain.items():
+            uncertain[partition].add(position)
+    for partition, position in highest.items():
+        found = history.committed.get(partition, -1)
+        if found < position and found not in uncertain[partition]:
+            yield f"partition {partition} was committed at {position} and is at {found}"
 
 
 def _unequal(history: History) -> Iterator[str]:

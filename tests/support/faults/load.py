@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ottla import Admin
 from ottla.testing.cluster import Cluster
 from support.eventually import NeverHappened, eventually
 from support.faults.events import ProducerOptions, ReaderOptions, Reading, Writing
@@ -67,6 +68,7 @@ class Load:
         self._cluster = cluster
         self.topic = topic
         self.partitions = partitions
+        self._group = f"readers-of-{topic}"
         self._folder = folder
         self.producers: list[ProducerProcess] = []
         self._reader: subprocess.Popen[bytes] | None = None
@@ -82,6 +84,7 @@ class Load:
             self.topic,
             self.partitions,
             str(self._folder / "reader.jsonl"),
+            self._group,
         )
         self._reader = _launch("reader", options, self._folder / "reader.log")
         return self
@@ -155,6 +158,7 @@ class Load:
             logs={partition: self._log(partition) for partition in range(self.partitions)},
             read=list(self._read.read_on()),
             replicas={partition: self._copies(partition) for partition in range(self.partitions)},
+            committed=self._committed(),
             healed_ns=self.healed_ns,
         )
 
@@ -182,6 +186,11 @@ class Load:
         address = self._cluster.brokers[leader].bootstrap_servers
         records = whole_log(address, (self.topic, partition))
         return [(record.offset, (record.value or b"").decode()) for record in records]
+
+    def _committed(self) -> dict[int, int]:
+        with Admin(self._cluster.bootstrap_servers) as admin:
+            found = admin.list_group_offsets(self._group)
+        return {partition.partition: int(each.offset) for partition, each in found.items()}
 
     def _copies(self, partition: int) -> dict[int, bytes]:
         """What is on the disks. Nobody writes any more and everybody is in sync."""
