@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
 
 from ottla.testing import Cluster  # noqa: E402
-from support.faults.judge import Verdict  # noqa: E402
-from support.faults.scenarios import FAULTS, run_fault  # noqa: E402
+from support.faults.judge import Verdict  # type: ignore[import-not-found]  # noqa: E402
+from support.faults.scenarios import FAULTS, run_fault  # type: ignore[import-not-found]  # noqa: E402
 
 
 @dataclass
