@@ -20,10 +20,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
-
-from ottla.testing import Cluster  # noqa: E402
 from support.faults.judge import Verdict  # type: ignore[import-not-found]  # noqa: E402
-from support.faults.scenarios import FAULTS, run_fault  # type: ignore[import-not-found]  # noqa: E402
+from support.faults.scenarios import (  # type: ignore[import-not-found]  # noqa: E402
+    FAULTS,
+    a_cluster_for,
+    run_fault,
+)
 
 
 @dataclass
@@ -83,7 +85,7 @@ def _run(name: str, times: int, seed: int) -> Row:
     row = Row(name)
     folder = Path(tempfile.mkdtemp(prefix="ottla-faults-"))
     try:
-        with Cluster(brokers=3) as cluster:
+        with a_cluster_for(name) as cluster:
             for number in range(times):
                 topic = f"orders-{number}"
                 verdict = run_fault(cluster, name, topic, folder / topic, seed=seed + number)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.testing import Cluster, network_source
+from ottla.testing import network_source
 from ottla.testing.zookeeper import why_unavailable
-from support.faults.scenarios import FAULTS, run_fault
+from support.faults.scenarios import FAULTS, a_cluster_for, run_fault
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,7 +25,7 @@ pytestmark = [
 @pytest.mark.parametrize("fault", FAULTS)
 def test_no_acknowledged_record_is_lost_or_doubled(fault: str, tmp_path: Path) -> None:
     pytest.importorskip("kazoo", reason="kazoo is absent: pip install 'ottla[cluster]'")
-    with Cluster(brokers=3) as cluster:
+    with a_cluster_for(fault) as cluster:
         verdict = run_fault(cluster, fault, "orders", tmp_path)
     assert not verdict.problems, "\n".join(verdict.problems)
     assert verdict.acknowledged > 0

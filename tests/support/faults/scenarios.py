@@ -137,6 +137,22 @@ def kill_zookeeper_for_a_moment(stage: Stage) -> None:
     stage.cluster.start_zookeeper()
 
 
+def kill_zookeepers_leader(stage: Stage) -> None:
+    servers = stage.cluster.zookeeper.servers
+    leading = servers.index(stage.cluster.zookeeper.leader)
+    stage.cluster.kill_zookeeper(leading)
+    stage.go_on()
+    stage.cluster.start_zookeeper(leading)
+
+
+def lose_quorum(stage: Stage) -> None:
+    for server in (0, 1):
+        stage.cluster.kill_zookeeper(server)
+    stage.load.wait_outage(OUTAGE_SECONDS)
+    for server in (0, 1):
+        stage.cluster.start_zookeeper(server)
+
+
 def cut_leader_from_zookeeper(stage: Stage) -> None:
     leader = stage.leader
     stage.cluster.partition([[leader], [ZOOKEEPER]])
@@ -190,12 +206,24 @@ FAULTS: dict[str, Callable[[Stage], None]] = {
     "rolling restart": restart_one_by_one,
     "ZooKeeper killed until all sessions are over": kill_zookeeper,
     "ZooKeeper killed and started": kill_zookeeper_for_a_moment,
+    "ZooKeeper's leader killed, of three": kill_zookeepers_leader,
+    "ZooKeeper without quorum until all sessions are over": lose_quorum,
     "leader cut from ZooKeeper": cut_leader_from_zookeeper,
     "leader cut from the other brokers": cut_leader_from_brokers,
     "leader cut from all but its clients": cut_leader_from_all_but_clients,
     "leader's packets lost, others' arrive": silence_leader,
     "leader cut from everybody": isolate_leader,
 }
+
+ZOOKEEPERS = {
+    "ZooKeeper's leader killed, of three": 3,
+    "ZooKeeper without quorum until all sessions are over": 3,
+}
+
+
+def a_cluster_for(fault: str) -> Cluster:
+    """Three brokers, and as many ZooKeeper servers as the fault is about."""
+    return Cluster(brokers=3, zookeepers=ZOOKEEPERS.get(fault, 1))
 
 
 def run_fault(cluster: Cluster, name: str, topic: str, folder: Path, *, seed: int = 0) -> Verdict:
