@@ -2,9 +2,10 @@
 
     python bench/one_client.py '{"client": "aiokafka", "direction": "produce", ...}'
 
-Prints a JSON line. Imports no client but its own, so that peak memory is this client's. Settings
-are the clients' defaults but for what must be alike: acks=all, 5 ms of linger, no compression, and
-for those that would send 16 KB, batches of 128 KB. Consumers are assigned a partition; no group.
+Prints a JSON line. Warms up with a few records first. Imports no client but its own, so that peak
+memory is this client's. Settings are the clients' defaults but for what must be alike: acks=all, 5
+ms of linger, no compression, and for those that would send 16 KB, batches of 128 KB. Consumers are
+assigned a partition; no group.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ IDLE_SECONDS_MAX = 20.0
 FLUSH_SECONDS_MAX = 120.0
 VALUES = 997
 """So many different values are sent: one would stay in the processor's nearest cache."""
+WARM_UP_RECORDS = 1000
+"""So many go first, for what happens once: imports, codecs, the first look at the cluster."""
 NOT_THERE = 3
 """How the process ends where this installation has no such client."""
 
@@ -225,7 +228,7 @@ def arrow_consume(order: Order) -> dict[str, float]:
 
 
 def _all_sent(order: Order, sent: int) -> None:
-    if sent != order.records:
+    if sent < order.records:
         raise Short(f"{sent} of {order.records} records were acknowledged")
 
 
@@ -386,6 +389,12 @@ def is_the_same(client: str, direction: str) -> bool:
     return client == "ottla for" and direction == "produce"
 
 
+def _run(work: Work, order: Order) -> dict[str, float]:
+    found = work(order)
+    figures: dict[str, float] = asyncio.run(found) if asyncio.iscoroutine(found) else found
+    return figures
+
+
 def _peak_mib() -> float:
     """The most memory this process had in RAM. What getrusage tells counts its parent's too."""
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -398,8 +407,8 @@ def main(arguments: list[str]) -> int:
     if order.client.endswith("plain"):
         without_accelerator()
     work = WORK[order.client][("produce", "consume").index(order.direction)]
-    found = work(order)
-    figures = asyncio.run(found) if asyncio.iscoroutine(found) else found
+    _run(work, replace(order, records=WARM_UP_RECORDS))
+    figures = _run(work, order)
     figures["peak_mib"] = _peak_mib()
     print(json.dumps(figures))
     return 0
