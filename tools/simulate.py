@@ -28,7 +28,7 @@ PROGRESS_SEEDS = 100
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from simulation.driver import Outcome, simulate  # noqa: E402
+from simulation.driver import Outcome, simulate  # type: ignore[import-not-found]  # noqa: E402
 
 
 class TookTooLong(Exception):

@@ -173,6 +173,7 @@ class _Story:
                 await admin.wait_for_topic(name)
 
     async def _read_all(self) -> dict[str, dict[TopicPartition, Log]]:
+        await self._as_client("reader", self._no_transaction_hangs)
         logs: dict[str, dict[TopicPartition, Log]] = {}
         for level in ("read_uncommitted", "read_committed"):
 
@@ -181,6 +182,17 @@ class _Story:
 
             await self._as_client("reader", read)
         return logs
+
+    async def _no_transaction_hangs(self) -> None:
+        ends = [await self._ends(level) for level in ("read_uncommitted", "read_committed")]
+        if ends[0] != ends[1]:
+            raise OttlaError(f"a transaction is still open: {ends}")
+
+    async def _ends(self, level: str) -> dict[TopicPartition, int]:
+        async with Consumer(
+            bootstrap_servers=self._world.bootstrap, isolation_level=level, **PATIENCE
+        ) as consumer:
+            return await consumer.end_offsets(*self._workload.places)
 
     async def _read_level(self, level: str) -> dict[TopicPartition, Log]:
         """Every partition from beginning to end."""
