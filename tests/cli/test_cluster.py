@@ -106,6 +106,19 @@ def test_too_few_in_sync_for_writing_is_told_apart(
     assert ottla("topics", "delete", topic, "--yes").code == 0
 
 
+def test_watching_goes_on_until_it_is_interrupted(cluster: Cluster) -> None:
+    command = [sys.executable, "-m", "ottla", "cluster", "status", "--watch"]
+    with subprocess.Popen(
+        [*command, "-b", cluster.bootstrap_servers],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as watching:
+        assert "ealthy: " in first_line(watching)
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(SECONDS_MAX) == 130
+
+
 def test_brokers_are_listed(cluster: Cluster, ottla: Ottla) -> None:
     listed = json.loads(ottla("brokers", "list", "--json").out)
     assert [each["id"] for each in listed] == [0, 1, 2]

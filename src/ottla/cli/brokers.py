@@ -168,7 +168,8 @@ async def _drain(client: Client, broker: BrokerId, at_once: int) -> int:
             idle = idle + 1 if found.left >= before.left else 0
             if idle == LOOKS_WITHOUT_PROGRESS:
                 note("nothing has arrived for a while; `ottla cluster status` says how they are")
-        show(most, most)
+        if most:
+            show(most, most)
     say(
         f"Broker {broker} holds nothing any more. Stop it before new topics are created:"
         " they may be placed on it."
