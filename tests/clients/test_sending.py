@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -42,13 +43,21 @@ def values(broker: Broker, topic: str, count: int) -> list[bytes | None]:
 @pytest.mark.usefixtures("restless")
 def test_threads_that_share_a_producer_each_keep_their_order(broker: Broker, loops: Loops) -> None:
     deliveries: list[list[tuple[bytes, object]]] = [[] for _ in range(THREADS)]
+    told: dict[bytes, list[int]] = {}
+
+    def hear(value: bytes, metadata: ottla.RecordMetadata | None) -> None:
+        told.setdefault(value, []).append(-1 if metadata is None else metadata.offset)
 
     def work(who: int, producer: ottla.Producer) -> None:
         for number in range(EACH):
             value = b"%d %d" % (who, number)
             key = b"k" if number % 7 == 0 else None
             headers = {"h": b"v"} if number % 11 == 0 else {}
-            deliveries[who].append((value, producer.send("t", value, key, headers=headers)))
+            call = partial(lambda value, metadata, _: hear(value, metadata), value)
+            delivery = producer.send(
+                "t", value, key, headers=headers, on_delivery=call if number % 3 == 0 else None
+            )
+            deliveries[who].append((value, delivery))
 
     with using(loops), ottla.Producer(broker.bootstrap_servers, batch_size=3000) as producer:
         threads = [threading.Thread(target=work, args=(who, producer)) for who in range(THREADS)]
@@ -65,6 +74,12 @@ def test_threads_that_share_a_producer_each_keep_their_order(broker: Broker, loo
     stored = values(broker, "t", THREADS * EACH)
     assert sorted(offset for sent in places for _, offset in sent) == list(range(THREADS * EACH))
     assert all(stored[offset] == value for sent in places for value, offset in sent)
+    offsets = {value: offset for sent in places for value, offset in sent}
+    assert told == {
+        b"%d %d" % (who, number): [offsets[b"%d %d" % (who, number)]]
+        for who in range(THREADS)
+        for number in range(0, EACH, 3)
+    }
     for sent in places:
         assert [offset for _, offset in sent] == sorted(offset for _, offset in sent)
 

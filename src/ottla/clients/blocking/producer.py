@@ -44,7 +44,7 @@ class Producer:
     of a properties file.
     """
 
-    __slots__ = ("__weakref__", "_core", "_loop", "_plan")
+    __slots__ = ("__weakref__", "_core", "_is_foreign", "_loop", "_plan")
 
     def __init__(
         self,
@@ -64,6 +64,7 @@ class Producer:
             partitioner=partitioner,
             interceptors=interceptors,
         )
+        self._is_foreign = False
         self._loop = LoopThread("producer")
         try:
             self._core = self._loop.run(_open(self._plan, self._loop))
@@ -84,6 +85,7 @@ class Producer:
 
     def disown(self) -> None:
         """Called in a forked process, which cannot use its parent's."""
+        self._is_foreign = True
         self._core.is_plain = False
 
     def __enter__(self) -> Producer:
@@ -118,32 +120,37 @@ class Producer:
             core.is_plain
             and partition is None
             and timestamp_ms is None
-            and on_delivery is None
             and not headers
             and (batch := core.open_batch(topic, key)) is not None
-            and (index := batch.add(time_ns() // 1_000_000, key, value)) >= 0
         ):
-            return Delivery(batch, index)
-        pairs = headers.items() if isinstance(headers, Mapping) else headers
-        record = OutgoingRecord(topic, value, key, partition, tuple(pairs), timestamp_ms)
+            now_ms = time_ns() // 1_000_000
+            if on_delivery is None:
+                index = batch.add(now_ms, key, value)
+            else:
+                index = core.accumulator.add_told(batch, now_ms, key, value, on_delivery)
+            if index >= 0:
+                return Delivery(batch, index)
+        pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
+        record = OutgoingRecord(topic, value, key, partition, pairs, timestamp_ms)
         slot = self._send_with_care(record, on_delivery)
         return Delivery(slot[0], slot[1])
 
     def _send_with_care(self, record: OutgoingRecord, callback: Callback | None) -> Slot:
         core = self._core
-        if self._loop.is_foreign:
+        if self._is_foreign:
             raise ClientClosed("producer", "belongs to the process that forked this one")
         core.check_may_send()
         record, callback = core.prepare(record, callback)
         route = core.accumulator.routes.get(record.topic)
         if route is None or (record.partition or 0) >= len(route.queues):
             route = self._loop.run(core.route(record.topic, record.partition))
-        deadline = time.monotonic() + self._plan.settings.max_block_ms / 1000
+        deadline = 0.0
         while True:
             releases = core.accumulator.releases
             slot = core.append(route, record, callback)
             if slot is not None:
                 return slot
+            deadline = deadline or time.monotonic() + self._plan.settings.max_block_ms / 1000
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise core.buffer_full()

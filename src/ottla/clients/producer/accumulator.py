@@ -18,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from ottla.clients.producer.batch import Callback, ProducerBatch
 from ottla.clients.producer.routing import PartitionQueue, Route
@@ -113,6 +113,17 @@ class Accumulator:
             if callback is not None:
                 batch.callbacks.append((index, callback))
         return batch, index
+
+    def add_told(
+        self, batch: ProducerBatch, timestamp_ms: int, key: Any, value: Any, callback: Callback
+    ) -> int:
+        """As the batch's `add`, for a record that somebody wants to hear of."""
+        with self.lock:
+            records = batch.records
+            index = -1 if records is None else records.append(timestamp_ms, key, value)
+            if index >= 0:
+                batch.callbacks.append((index, callback))
+        return index
 
     def _make_room(
         self, route: Route, queue: PartitionQueue, size: int, *, moves_on: bool

@@ -113,12 +113,16 @@ class Producer:
             and core.is_plain
             and partition is None
             and timestamp_ms is None
-            and on_delivery is None
             and not headers
             and (batch := core.open_batch(topic, key)) is not None
-            and (index := batch.add(time_ns() // 1_000_000, key, value)) >= 0
         ):
-            return AwaitableDelivery(batch, index)
+            now_ms = time_ns() // 1_000_000
+            if on_delivery is None:
+                index = batch.add(now_ms, key, value)
+            else:
+                index = core.accumulator.add_told(batch, now_ms, key, value, on_delivery)
+            if index >= 0:
+                return AwaitableDelivery(batch, index)
         core = self._running()
         core.check_may_send()
         pairs = headers.items() if isinstance(headers, Mapping) else headers

@@ -164,6 +164,8 @@ class ProducerCore:
     ) -> tuple[OutgoingRecord, Callback | None]:
         """Interceptors and serializers: the record as bytes, and who wants to hear of it."""
         plan = self.plan
+        if self.is_plain and type(record.value) is bytes and record.key is None:
+            return record, callback
         if plan.interceptors:
             for interceptor in plan.interceptors:
                 record = interceptor.on_send(record)
@@ -196,10 +198,18 @@ class ProducerCore:
     ) -> Slot | None:
         """A record of bytes into its batch; None while there is no memory for it."""
         headers = record.headers
+        queue = self.queue_for(route, record.partition, record.key, record.value)
+        timestamp_ms = _timestamp(record.timestamp_ms)
+        if callback is None and not headers:
+            batch = (queue or route.turn).open
+            if batch is not None:
+                index = batch.add(timestamp_ms, record.key, record.value)
+                if index >= 0:
+                    return batch, index
         return self.accumulator.append(
             route,
-            self.queue_for(route, record.partition, record.key, record.value),
-            _timestamp(record.timestamp_ms),
+            queue,
+            timestamp_ms,
             record.key,
             record.value,
             headers=encode_headers(normal_headers(headers)) if headers else NO_HEADERS,
