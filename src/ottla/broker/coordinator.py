@@ -29,6 +29,8 @@ from ottla.model.ids import BrokerId, TopicPartition
 
 LOAD_SECONDS_MAX: Final = 1.0
 """How long whoever looks for a coordinator waits for it to be loaded, rather than ask again."""
+RELOAD_SECONDS: Final = 10.0
+"""How soon a shard is loaded anew whose log could not be read."""
 
 S = TypeVar("S", bound=Shard)
 
@@ -135,8 +137,17 @@ class Coordinator(Generic[S]):
         runtime = ShardRuntime(
             partition, shard, self._clock, commit_seconds_max=self.topic.commit_seconds_max
         )
-        loading = asyncio.get_running_loop().create_task(runtime.load())
+        loading = asyncio.get_running_loop().create_task(self._run_load(runtime))
         return RunningShard(shard, runtime, loading)
+
+    async def _run_load(self, runtime: ShardRuntime) -> None:
+        await runtime.load()
+        if runtime.is_current and not runtime.is_ready:
+            asyncio.get_running_loop().call_later(RELOAD_SECONDS, self._load_anew, runtime)
+
+    def _load_anew(self, runtime: ShardRuntime) -> None:
+        runtime.close()
+        self.update()
 
     def _drop(self, index: int) -> None:
         running = self._running.pop(index)
@@ -176,10 +187,13 @@ class Coordinator(Generic[S]):
 
     def find(self, key: str) -> RunningShard[S]:
         """The shard that keeps a key, ready to be asked."""
-        running = self._current(self.partition_of(key).partition)
-        if running is None:
-            raise RequestFailed(ErrorCode.NOT_COORDINATOR)
-        running.runtime.check_ready()
+        partition = self.partition_of(key).partition
+        running = self._running.get(partition)
+        if running is None or not running.runtime.is_ready:
+            running = self._current(partition)
+            if running is None:
+                raise RequestFailed(ErrorCode.NOT_COORDINATOR)
+            running.runtime.check_ready()
         return running
 
     def _current(self, partition: int) -> RunningShard[S] | None:

@@ -174,6 +174,8 @@ class TransactionDuties:
     async def _abort(self) -> None:
         while True:
             await asyncio.sleep(self._settings.transaction_abort_interval_ms / 1000)
+            # A log that was opened late or anew is not told of; its endings must be taken up too.
+            self._coordinator.update()
             for running in self._coordinator:
                 shard = running.shard.transactions
                 while running.runtime.is_ready:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordinator import Coordinator, InternalTopic
+from ottla.broker.coordinator import RELOAD_SECONDS, Coordinator, InternalTopic
 from ottla.broker.partition import Partition
 from ottla.broker.peers import PeerUnreachable
+from ottla.broker.shard_runtime import ShardRuntime
 from ottla.cluster.changes import NewTopic
 from ottla.cluster.image import ClusterImage, TopicImage
 from ottla.coordination.decision import NOTHING, Ticket
@@ -20,7 +21,7 @@ from ottla.errors import ErrorCode, OttlaError, RequestFailed
 from ottla.model.ids import BrokerId, Offset
 from unit.broker.cluster import Member, a_partition, a_picture, a_topic
 from unit.broker.test_shard_runtime import Ledger, writing
-from unit.net.running import run, turns
+from unit.net.running import pass_time, run, turns
 
 TOPIC = InternalTopic("__states", 2, 3, {"cleanup.policy": "compact"}, 5.0)
 
@@ -231,3 +232,23 @@ def test_looking_for_a_coordinator_waits_for_its_load_but_not_for_ever() -> None
             assert scene.code_for(0) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     run(scenario())
+
+
+def test_a_shard_whose_log_cannot_be_read_is_loaded_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(ShardRuntime, "_replay_from", _fail)
+            async with a_scene(led_by(1, 2)) as scene:
+                assert scene.code_for(0) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                patch.undo()
+                await pass_time(RELOAD_SECONDS + 1)
+                assert scene.code_for(0) is ErrorCode.NONE
+                assert scene.made == [0, 0]
+
+    run(scenario())
+
+
+async def _fail(*_: object) -> None:
+    raise OSError("the disk does not answer")
