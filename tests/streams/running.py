@@ -12,9 +12,11 @@ OUTPUTS = ("out", "out-a", "out-b")
 Step = dict[str, Any]
 
 
-def run(name: str, steps: list[Step], *, restarts: bool = False) -> dict[str, list[list[Any]]]:
+def run(
+    name: str, steps: list[Step], *, restarts: bool = False, partitions: int = 1
+) -> dict[str, list[list[Any]]]:
     """The outputs by topic, as key, value and timestamp; `restarts` after every step."""
-    driver = TopologyTestDriver(build(name), app_id="cases")
+    driver = TopologyTestDriver(build(name), app_id="cases", partitions=partitions)
     for step in steps:
         if "advance" in step:
             driver.advance_wall_clock(step["advance"])
@@ -22,6 +24,20 @@ def run(name: str, steps: list[Step], *, restarts: bool = False) -> dict[str, li
             driver.pipe(step["topic"], step["key"], step["value"], step["timestamp"])
         if restarts:
             driver.restart()
+    return _written(driver)
+
+
+def run_in_batches(name: str, steps: list[Step], size: int) -> dict[str, list[list[Any]]]:
+    """The same, with `size` records at once, as micro-batches come."""
+    driver = TopologyTestDriver(build(name), app_id="cases")
+    for start in range(0, len(steps), size):
+        batch = steps[start : start + size]
+        driver.pipe_batch((s["topic"], s["key"], s["value"], s["timestamp"]) for s in batch)
+        driver.restart()
+    return _written(driver)
+
+
+def _written(driver: TopologyTestDriver) -> dict[str, list[list[Any]]]:
     written = {topic: driver.read(topic) for topic in OUTPUTS}
     return {
         topic: [[one.key, one.value, one.timestamp_ms] for one in records]

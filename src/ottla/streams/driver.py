@@ -95,6 +95,9 @@ class TopologyTestDriver:
         for part in topology.subtopologies:
             for topic in part.topics():
                 self._readers[topology.topic_name(topic, app_id)] = part.id
+            for spec in part.stores:
+                changelog = topology.changelog_topic(spec.name, app_id)
+                self._topics[changelog] = _Topic(task_count(part, counts))
             for partition in range(task_count(part, counts)):
                 self._tasks[part.id, partition] = self._new_task((part.id, partition))
         self._drain(list(self._tasks))
@@ -134,19 +137,36 @@ class TopologyTestDriver:
         partition: int | None = None,
     ) -> None:
         """Writes a record to an input topic and runs the topology until nothing is left to do."""
-        keys, values = self._input_serdes(topic)
-        key_bytes = None if key is None else keys.serializer()(key)
-        value_bytes = None if value is None else values.serializer()(value)
-        record = OutputRecord(
-            topic, key_bytes, value_bytes, timestamp_ms, headers, key_bytes, partition
-        )
-        self._write(record)
+        record = self._encoded(topic, key, value, timestamp_ms)
+        self._write(record._replace(headers=headers, partition=partition))
         self._run()
 
     def pipe_all(self, topic: str, records: Iterable[tuple[Any, Any, int]]) -> None:
         """Pipes keys, values and timestamps, one after the other."""
         for key, value, timestamp_ms in records:
             self.pipe(topic, key, value, timestamp_ms)
+
+    def pipe_batch(self, records: Iterable[tuple[str, Any, Any, int]]) -> None:
+        """Pipes topics, keys, values and timestamps as one micro-batch.
+
+        Each task sees all its records at once and takes them by time, as it would in a cluster.
+        """
+        for topic, key, value, timestamp_ms in records:
+            self._write(self._encoded(topic, key, value, timestamp_ms))
+        while self._waiting:
+            batches: dict[TaskId, dict[str, list[InputRecord]]] = {}
+            while self._waiting:
+                task_id, topic, record = self._waiting.popleft()
+                batches.setdefault(task_id, {}).setdefault(topic, []).append(record)
+            for task_id, inputs in batches.items():
+                self._tasks[task_id].process(inputs)
+            self._drain(list(batches))
+
+    def _encoded(self, topic: str, key: Any, value: Any, timestamp_ms: int) -> OutputRecord:
+        keys, values = self._input_serdes(topic)
+        key_bytes = None if key is None else keys.serializer()(key)
+        value_bytes = None if value is None else values.serializer()(value)
+        return OutputRecord(topic, key_bytes, value_bytes, timestamp_ms, partition_key=key_bytes)
 
     def _input_serdes(self, topic: str) -> tuple[Serde, Serde]:
         for table in self.topology.global_tables:

@@ -23,6 +23,7 @@ from ottla.streams.operators import (
     Sink,
     TableToStream,
 )
+from ottla.streams.serdes import Encode, Serde
 
 
 def filter_records(operator: Filter, wiring: Wiring) -> Forward:
@@ -137,13 +138,13 @@ def table_to_stream(_: TableToStream, wiring: Wiring) -> Forward:
 
 
 def sink(operator: Sink, wiring: Wiring) -> Forward:
-    encode_key, encode_value = operator.key.serializer(), operator.value.serializer()
+    encode_key, encode_value = _encoders(operator, wiring)
     by_key = operator.key.partitioner()
     if operator.partitioner is not None or not isinstance(operator.topic, str):
         return _choosing_sink(operator, wiring)
     topic = wiring.topology.topic_name(operator.topic, wiring.app_id)
     write = wiring.state.outputs.append
-    whole_key = by_key == encode_key
+    whole_key = by_key == operator.key.serializer()
 
     def written(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
         key_bytes = None if key is None else encode_key(key)
@@ -154,9 +155,29 @@ def sink(operator: Sink, wiring: Wiring) -> Forward:
     return written
 
 
+def _encoders(operator: Sink, wiring: Wiring) -> tuple[Encode, Encode]:
+    """The sink's serializers; what they cannot write they say with the name of the sink."""
+
+    def explaining(serde: Serde, part: str) -> Encode:
+        encode = serde.serializer()
+
+        def encoded(value: Any) -> bytes:
+            try:
+                return encode(value)
+            except Exception as error:
+                raise TypeError(
+                    f"{wiring.node.name} cannot write {type(value).__name__} {value!r:.60} with the"
+                    f" serde {serde.name!r}; name another one with {part}="
+                ) from error
+
+        return encoded
+
+    return explaining(operator.key, "key"), explaining(operator.value, "value")
+
+
 def _choosing_sink(operator: Sink, wiring: Wiring) -> Forward:
     """A sink that chooses the topic, or the partition, for each record."""
-    encode_key, encode_value = operator.key.serializer(), operator.value.serializer()
+    encode_key, encode_value = _encoders(operator, wiring)
     by_key, choose = operator.key.partitioner(), operator.partitioner
     write = wiring.state.outputs.append
 

@@ -81,7 +81,7 @@ class PendingJoins:
         taken: list[tuple[Any, Any, int, bool]] = []
         looked_at_ms = _NO_PENDING_MS
         open_sides: set[bool] = set()
-        for name, entry in list(self._store.range(b"", None)):
+        for name, entry in self._store.range(b"", None):
             looked_at_ms, side = _TIME_AND_SIDE.unpack_from(name)
             is_left = bool(side)
             if len(open_sides) == 2:

@@ -3,8 +3,8 @@
     "k" key             ->  the time under which its update waits
     "t" time(8) key     ->  timestamp, prior, old and new value, headers
 
-A key keeps its place in time when a newer update of it comes. How many wait, and how many bytes,
-is counted in two numbers of the task.
+A key keeps its place in time when a newer update of it comes. How many wait, how many bytes and
+since when at the earliest is counted in numbers of the task.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 from ottla.streams.engine.changes import Change
 from ottla.streams.engine.records import Headers
 from ottla.streams.engine.stores import Store
+from ottla.streams.engine.window_store import LAST_TIME_MS
 from ottla.streams.engine.wiring import Lookup, Wiring
 from ottla.streams.failures import BufferOverflow
 from ottla.streams.operators import Suppress
@@ -47,6 +48,7 @@ class Suppression:
         "_decode_key",
         "_encode",
         "_encode_key",
+        "_first_due",
         "_observed",
         "_operator",
         "_records",
@@ -63,6 +65,7 @@ class Suppression:
         self._encode, self._decode = spec.value.serializer(), spec.value.deserializer()
         self._observed = wiring.cell("observed")
         self._records, self._bytes = wiring.cell("records"), wiring.cell("bytes")
+        self._first_due = wiring.cell("first due")
 
     def process(self, key: Any, change: Change, timestamp_ms: int, headers: Headers) -> None:
         self._observed.value = max(self._observed.value, timestamp_ms)
@@ -85,6 +88,7 @@ class Suppression:
             place = _TIME.pack(due_ms)
             self._store.put(b"k" + name, place)
             self._count(1, 0)
+            self._first_due.value = min(self._first_due.value, due_ms)
         else:
             before = self._store.get(b"t" + place + name) or b""
             prior = _decode_held(before).prior
@@ -98,10 +102,14 @@ class Suppression:
 
     def _let_go(self, due_ms: int) -> None:
         """Lets go what waited until `due_ms`, and the oldest while there is too much."""
-        if due_ms >= 0:
-            due = list(self._store.range(b"t", b"t" + _TIME.pack(due_ms + 1)))
-            for name, data in due:
+        if due_ms >= 0 and due_ms >= self._first_due.value:
+            end = b"t" + _TIME.pack(due_ms + 1)
+            for name, data in list(self._store.range(b"t", end)):
                 self._emit(name, data)
+            left = next(iter(self._store.range(end, b"u")), None)
+            self._first_due.value = (
+                LAST_TIME_MS if left is None else _TIME.unpack_from(left[0], 1)[0]
+            )
         if not self._is_full():
             return
         if self._operator.suppressed.fails_when_full:
