@@ -92,7 +92,7 @@ class Model:
         if after.isr != before.isr or set(before.replicas) - set(after.replicas):
             assert after.partition_epoch > before.partition_epoch, "leaders must notice"
 
-    def common(self, broker: BrokerId) -> int:
+    def shared_length(self, broker: BrokerId) -> int:
         """How much of the leader's log a broker has."""
         assert self.leader is not None
         count = 0
@@ -109,7 +109,7 @@ class Model:
             return
         log = self.logs[leader]
         assert log[: len(self.acknowledged)] == self.acknowledged, "acknowledged records are lost"
-        safe = min(self.common(member) for member in self.state.isr)
+        safe = min(self.shared_length(member) for member in self.state.isr)
         self.high_watermark = max(self.high_watermark, safe)
         if safe > len(self.acknowledged):
             self.acknowledged = log[:safe]
@@ -158,7 +158,7 @@ class Model:
         if leader is None or broker == leader or broker not in self.state.replicas:
             return
         if broker in self.alive:
-            have = self.common(broker)
+            have = self.shared_length(broker)
             end = have + 1 + number // 5 % 3
             self.logs[broker] = self.logs[leader][:end]
 
@@ -166,7 +166,7 @@ class Model:
         broker, state = BROKERS[number % 5], self.state
         if self.leader is None or broker in state.isr or broker not in self.alive:
             return
-        have = self.common(broker)
+        have = self.shared_length(broker)
         if broker in state.replicas and have >= max(self.high_watermark, self.epoch_start):
             self.set_in_sync({*state.isr, broker})
 
