@@ -19,7 +19,7 @@ from streams.test_semantics import steps_of
 from streams.topologies import ALL as TOPOLOGIES
 
 SOURCE = Path(__file__).parent / "java" / "TopologyCases.java"
-SEEDS = 3
+SEEDS = int(os.environ.get("OTTLA_JAVA_SEEDS", "1"))
 
 
 def jars() -> Path:
