@@ -84,6 +84,7 @@ def up(
         can_partition=False,
         syncs_zookeeper=data is not None,
         session_timeout_ms=SESSION_TIMEOUT_MS,
+        is_own_session=True,
     )
     if data is not None:
         data.mkdir(parents=True, exist_ok=True)

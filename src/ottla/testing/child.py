@@ -24,7 +24,11 @@ class BrokerFailedToStart(RuntimeError):
 
 
 class ChildBroker:
-    """`ottla serve` as a child process. `kill` is a crash; `restart` uses the same data again."""
+    """`ottla serve` as a child process. `kill` is a crash; `restart` uses the same data again.
+
+    Ctrl-C and the like reach it too, unless it is to be a session of its own: then whoever started
+    it is asked alone, and must not die without stopping it.
+    """
 
     def __init__(
         self,
@@ -33,12 +37,14 @@ class ChildBroker:
         port: int = 0,
         settings: Mapping[str, str] | None = None,
         arguments: Sequence[str] = (),
+        is_own_session: bool = False,
     ) -> None:
         self._own_directory = None if data else tempfile.TemporaryDirectory(prefix="ottla-test-")
         self.data = Path(data or self._own_directory.name)  # type: ignore[union-attr]
         self._port = port
         self._settings = dict(settings or {})
         self._arguments = tuple(arguments)
+        self._is_own_session = is_own_session
         self._process: subprocess.Popen[str] | None = None
         self.bootstrap_servers = ""
 
@@ -91,7 +97,7 @@ class ChildBroker:
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 text=True,
-                start_new_session=True,  # Ctrl-C is for whoever started it, who stops it in order
+                start_new_session=self._is_own_session,
             )
 
     def wait_ready(self) -> None:

@@ -57,6 +57,8 @@ class Shape:
     can_partition: bool = True
     syncs_zookeeper: bool = False
     session_timeout_ms: int = SESSION_TIMEOUT_MS
+    is_own_session: bool = False
+    """Whether Ctrl-C is only for whoever starts it, and then stops brokers before ZooKeeper."""
 
     def broker_settings(self) -> dict[str, str]:
         """With as many replicas of everything as there can be, and a majority of them in sync."""
@@ -107,7 +109,9 @@ class Cluster:
         self.zookeeper = ZooKeeper(
             servers=shape.zookeepers,
             data=self.data / "zookeeper",
-            ensemble=Ensemble(syncs_to_disk=shape.syncs_zookeeper),
+            ensemble=Ensemble(
+                syncs_to_disk=shape.syncs_zookeeper, is_own_session=shape.is_own_session
+            ),
         )
         self.brokers: tuple[ChildBroker, ...] = ()
         self._addresses: tuple[str, ...] = ()
@@ -283,6 +287,7 @@ class Cluster:
             data=self.data / f"broker-{number}",
             port=port,
             settings=self._shape.broker_settings(),
+            is_own_session=self._shape.is_own_session,
             arguments=(
                 f"--node-id={number}",
                 f"--metadata=zookeeper://{servers}/ottla?session_timeout_ms={timeout_ms}",

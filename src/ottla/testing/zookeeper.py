@@ -59,6 +59,8 @@ class Ensemble:
     """More lines for zoo.cfg."""
     properties: Mapping[str, str] | None = None
     """More Java system properties."""
+    is_own_session: bool = False
+    """Whether Ctrl-C is only for whoever started the servers."""
 
 
 def why_unavailable() -> str | None:
@@ -111,7 +113,7 @@ class ZooKeeperServer:
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 cwd=self._data,
-                start_new_session=True,  # Ctrl-C is for whoever started it, who stops it last
+                start_new_session=self._ensemble.is_own_session,
             )
 
     def wait_ready(self, seconds: float = START_SECONDS_MAX) -> None:
