@@ -187,12 +187,12 @@ class ConsumerMember:
         """One heartbeat; returns how long to wait for the next."""
         try:
             response = await self._beat(timeout_s=self._settings.session_timeout_ms / 1000)
+            self._epoch = response.member_epoch
+            if response.assignment is not None:
+                await self._set_target(response)
         except OttlaError as error:
             return self._failed(error)
         self._failures = 0
-        self._epoch = response.member_epoch
-        if response.assignment is not None:
-            await self._set_target(response)
         return response.heartbeat_interval_ms / 1000
 
     def _failed(self, error: OttlaError) -> float:
