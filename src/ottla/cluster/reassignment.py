@@ -3,8 +3,8 @@
 A move is written in the topic's node as the replicas (old and new together), those being added and
 those being removed; whoever reads it can go on with it. Phases:
  A  the replicas are all of the old and the new ones; the new ones copy.
- B  every wanted replica is in sync: the leader moves to a wanted replica if it is not on one, then
-    the removed ones leave the set in sync, then the replicas become just the wanted ones.
+ B  every wanted replica is in sync: the leader moves to a wanted replica if it is not on one, the
+    removed ones leave the set in sync, and the replicas become just the wanted ones, all at once.
 Nothing is deleted from a broker before it is out of the replicas as they are written. A move can be
 cancelled, or turned to other brokers, at any time; whoever is dropped by that leaves the set in
 sync in the same multi, so that nobody is ever in sync who holds no replica.
@@ -104,17 +104,6 @@ def lead_target(partition: PartitionImage, situation: Situation) -> Leadership |
     that stay could lead; the move then waits.
     """
     return _confined(partition, assignment_of(partition).target, situation)
-
-
-def finish(partition: PartitionImage) -> Assignment | None:
-    """The last step: just the replicas that stay.
-
-    None while one to be removed is in sync, and with that may lead, or one that is to stay is not.
-    """
-    assignment = assignment_of(partition)
-    if not is_ready(partition) or set(partition.isr) & set(assignment.removing):
-        return None
-    return Assignment(assignment.target)
 
 
 def next_step(partition: PartitionImage, situation: Situation) -> Move | None:

@@ -174,8 +174,8 @@ def test_a_move_that_is_carried_through_ends_at_the_wish(
         assert set(move.assignment.replicas) == set(wish)
         return
     copied = replace(moving, isr=moving.replicas)
-    led = after(copied, reassignment.lead_target(copied, everybody))
+    step = reassignment.next_step(copied, everybody)
+    assert step is not None
+    assert step.assignment == reassignment.Assignment(tuple(wish))
+    led = replace(after(copied, step.leadership), replicas=step.assignment.replicas)
     assert is_sound(led)
-    done = reassignment.finish(led)
-    assert done == reassignment.Assignment(tuple(wish))
-    assert set(led.isr) <= set(done.replicas)

@@ -11,12 +11,13 @@ from ottla.cluster.election import Leadership, Situation
 from ottla.cluster.image import PartitionImage
 from ottla.cluster.reassignment import (
     Assignment,
+    Move,
     assignment_of,
     begin,
     cancel,
-    finish,
     is_ready,
     lead_target,
+    next_step,
 )
 from ottla.errors import ErrorCode, InvalidReplicaAssignment, RequestFailed
 from ottla.model.ids import BrokerId, LeaderEpoch
@@ -71,12 +72,14 @@ def test_a_move_waits_until_all_that_stay_are_in_sync() -> None:
     assert not is_ready(a_partition(1, [1, 2, 3, 4], MOVING))
     assert is_ready(a_partition(1, [1, 3, 4, 5], MOVING))
     assert not is_ready(a_partition(1, [1, 2, 3]))
-    assert finish(a_partition(3, [3, 4], MOVING)) is None
+    assert next_step(a_partition(3, [3, 4], MOVING), EVERYBODY) is None
 
 
-def test_the_leader_moves_before_its_replica_is_removed() -> None:
+def test_the_leader_moves_in_the_step_that_removes_its_replica() -> None:
     ready = a_partition(1, [1, 2, 3, 4, 5], MOVING)
-    assert finish(ready) is None
+    assert next_step(ready, EVERYBODY) == Move(
+        Assignment(brokers(3, 4, 5)), Leadership(BrokerId(3), brokers(3, 4, 5))
+    )
     assert lead_target(ready, EVERYBODY) == Leadership(BrokerId(3), brokers(3, 4, 5))
     assert lead_target(replace(ready, leader=BrokerId(5)), EVERYBODY) == Leadership(
         BrokerId(5), brokers(3, 4, 5)
@@ -86,7 +89,7 @@ def test_the_leader_moves_before_its_replica_is_removed() -> None:
 def test_a_move_ends_with_just_the_wanted_replicas() -> None:
     moved = a_partition(3, [3, 4, 5], MOVING)
     assert lead_target(moved, EVERYBODY) is None
-    assert finish(moved) == Assignment(brokers(3, 4, 5))
+    assert next_step(moved, EVERYBODY) == Move(Assignment(brokers(3, 4, 5)))
 
 
 def test_a_move_waits_where_no_replica_that_stays_could_lead() -> None:
