@@ -37,6 +37,7 @@ def session(
     use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     count = cores or os.cpu_count() or 1
     builder = SparkSession.builder.appName(app_name).master(f"local[{count}]")
     chosen = {**SETTINGS, "spark.sql.shuffle.partitions": str(count), **(settings or {})}
