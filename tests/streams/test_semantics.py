@@ -2,8 +2,8 @@
 
 import pytest
 
+from streams.case import Case
 from streams.cases import ALL as CASES
-from streams.cases import Case
 from streams.running import Step, random_steps, run, run_in_batches
 from streams.topologies import ALL as TOPOLOGIES
 from streams.topologies import build

@@ -475,6 +475,12 @@ def table_join_count(builder: StreamsBuilder) -> None:
 
 
 @topology
+def table_left_join_count(builder: StreamsBuilder) -> None:
+    both = builder.table("left").left_join(builder.table("right"), joined)
+    out(both.group_by(lambda key, value: (value, key)).count())
+
+
+@topology
 def table_join_twice(builder: StreamsBuilder) -> None:
     right, left = builder.table("right"), builder.table("left")
     once = left.left_join(right, joined)

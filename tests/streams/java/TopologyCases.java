@@ -215,6 +215,9 @@ public class TopologyCases {
         ALL.put("table_join_count", b -> out(b.<String, String>table("left")
             .outerJoin(b.<String, String>table("right"), TopologyCases::join)
             .groupBy((k, v) -> KeyValue.pair(v, k)).count()));
+        ALL.put("table_left_join_count", b -> out(b.<String, String>table("left")
+            .leftJoin(b.<String, String>table("right"), TopologyCases::join)
+            .groupBy((k, v) -> KeyValue.pair(v, k)).count()));
         ALL.put("table_join_twice", b -> {
             KTable<String, String> right = b.table("right");
             out(b.<String, String>table("left").leftJoin(right, TopologyCases::join)

@@ -81,6 +81,31 @@ def test_foreign_keys_are_joined_across_partitions() -> None:
     assert rows == {f"order-{n}": ("a:Ada", "b:Bo")[n % 2] for n in range(20)}
 
 
+def test_an_answer_for_a_row_that_has_changed_meanwhile_is_dropped() -> None:
+    builder = StreamsBuilder(value="str")
+    orders, people = builder.table("orders"), builder.table("people")
+    joined = orders.join(people, lambda order, name: f"{order}:{name}", on=lambda order: order[0])
+    joined.to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_all("people", [("a", "Ada", 1), ("b", "Bo", 2)])
+    driver.pipe_batch([("orders", "1", "a", 3), ("orders", "1", "b", 4)])
+    assert values(driver) == ["b:Bo"]
+    assert driver.dropped() == {DropReason.OUTDATED_ANSWER: 1}
+
+
+def test_a_row_that_points_elsewhere_is_not_told_of_its_old_partner() -> None:
+    builder = StreamsBuilder(value="str")
+    orders, people = builder.table("orders"), builder.table("people")
+    joined = orders.join(people, lambda order, name: f"{order}:{name}", on=lambda order: order[0])
+    joined.to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_all("people", [("a", "Ada", 1), ("b", "Bo", 2)])
+    driver.pipe_all("orders", [("1", "a", 3), ("1", "b", 4)])
+    driver.pipe("people", "a", "Anna", 5)
+    assert values(driver) == ["a:Ada", "b:Bo"]
+    assert driver.dropped() == {}
+
+
 def test_a_partitioner_and_a_topic_can_be_chosen_for_each_record() -> None:
     builder = StreamsBuilder(value="str")
     stream = builder.stream("in")
