@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import ottla as ottla_client
+from ottla.testing import Broker
+
 
 def test_lines_go_in_and_come_out(ottla, topic: str) -> None:
     produced = ottla("produce", topic, stdin="one\ntwo\nthree\n")
@@ -166,3 +169,78 @@ def test_a_missing_partition_is_named(ottla, topic: str) -> None:
         refused = ottla(*command, "--partition", "99", stdin="v\n")
         assert refused.code == 1
         assert "partition 99" in refused.err
+
+
+def test_where_records_went_can_be_shown(ottla, topic: str) -> None:
+    produced = ottla("produce", topic, "-p", "1", "--offsets", "-q", stdin="a\nb\nc\n")
+    assert (produced.lines, produced.err) == (["1:0\t3"], "")
+    unknown = ottla("produce", topic, "-p", "1", "--offsets", "-q", "--acks", "0", stdin="d\ne\n")
+    assert unknown.lines == ["1:-1\t2"]
+
+
+def test_a_topic_that_ends_with_a_commit_is_read_to_its_end(
+    ottla, topic: str, bootstrap: str, new_name
+) -> None:
+    with ottla_client.Producer(bootstrap, transactional_id=new_name()) as producer:
+        with producer.transaction():
+            producer.send(topic, b"kept", partition=0)
+        producer.begin_transaction()
+        producer.send(topic, b"dropped", partition=0).result(30)
+        producer.abort_transaction()
+    assert ottla("consume", topic).lines == ["kept", "dropped"]
+    assert ottla("consume", topic, "--committed").lines == ["kept"]
+
+
+def test_following_a_topic_ends_when_it_is_deleted(ottla, new_name, bootstrap: str) -> None:
+    name = new_name()
+    ottla("produce", name, "--create", stdin="v\n")
+    reading = subprocess.Popen(
+        [sys.executable, "-m", "ottla", "consume", name, "--follow"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OTTLA_BOOTSTRAP": bootstrap},
+    )
+    assert reading.stdout is not None
+    assert reading.stdout.readline() == "v\n"
+    assert ottla("topics", "delete", name, "--yes").code == 0
+    _, errors = reading.communicate(timeout=60)
+    assert f"there is no topic '{name}'" in errors
+    assert reading.returncode == 1
+
+
+def test_a_broker_that_sends_no_records_is_given_up_after_the_time_out() -> None:
+    with Broker() as broker:
+        environment = {**os.environ, "OTTLA_BOOTSTRAP": broker.bootstrap_servers}
+        with ottla_client.Producer(broker.bootstrap_servers) as producer:
+            producer.send("t", b"v").result(30)
+        broker.faults.fail("Fetch", "KAFKA_STORAGE_ERROR", times=100_000)
+        ran = subprocess.run(
+            [sys.executable, "-m", "ottla", "consume", "t", "--timeout", "1"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=environment,
+            check=False,
+        )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "no more records of 't' came for 1 s" in ran.stderr
+
+
+def test_a_refusal_ends_producing_while_the_input_is_still_open() -> None:
+    with Broker() as broker:
+        environment = {**os.environ, "OTTLA_BOOTSTRAP": broker.bootstrap_servers}
+        broker.faults.fail("Produce", "TOPIC_AUTHORIZATION_FAILED", times=100)
+        with subprocess.Popen(
+            [sys.executable, "-m", "ottla", "produce", "t", "--create"],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        ) as producing:
+            assert producing.stdin is not None
+            assert producing.stderr is not None
+            producing.stdin.write("v\n")
+            producing.stdin.flush()
+            assert producing.wait(timeout=60) == 1
+            assert "connect as a user who may" in producing.stderr.read()

@@ -9,23 +9,26 @@ from typing import Final
 
 import click
 
-from ottla.cli.connection_options import broker_options
+from ottla.aio import Consumer
+from ottla.cli.connection_options import bootstrap, broker_options, timeout_s
 from ottla.cli.message import note
 from ottla.cli.reading import offsets_at
 from ottla.cli.record_input import TextFormat
 from ottla.cli.record_output import OutputRules, render
-from ottla.cli.session import with_client
+from ottla.cli.session import consumer_at, with_client
 from ottla.cli.starting_point import StartingPoint, StartKind, parse_starting_point
 from ottla.clients.client import Client
-from ottla.clients.failures import TopicNotFound
+from ottla.clients.consumer.record import ConsumerRecord
+from ottla.clients.failures import TopicNotFound, is_worth_retrying
 from ottla.clients.offsets import offset_ranges
-from ottla.clients.reader import Fetched, Reader, ReadOptions
-from ottla.clients.retry import RetryPolicy
-from ottla.model.ids import Offset
-from ottla.records.record import Record
+from ottla.errors import OttlaError, TimedOut
+from ottla.model.ids import Offset, TopicPartition
 
-FOLLOW_RETRIES: Final = RetryPolicy(attempts_max=600, longest_wait_s=2.0, total_s=1200.0)
-"""Somebody who follows a topic wants to see it go on after a broker's restart."""
+POLL_RECORDS_MAX: Final = 10_000
+FETCH_BYTES_MAX: Final = 16 * 1024 * 1024
+FOLLOW_WAIT_S: Final = 5.0
+END_WAIT_S: Final = 0.1
+"""Where the last offsets hold no records, only a look at the position shows that all is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,7 @@ def consume(
     )
     if job.follows and sys.stderr.isatty():
         note(f"Following {topic}; Ctrl-C ends.")
-    retries = FOLLOW_RETRIES if job.follows else None
-    with_client(lambda client: _consume(client, job), retries=retries)
+    with_client(lambda client: _consume(client, job))
 
 
 async def _consume(client: Client, job: Job) -> None:
@@ -134,34 +136,77 @@ async def _consume(client: Client, job: Job) -> None:
         client, job.topic, job.partitions or sorted(existing), committed_only=job.committed_only
     )
     positions = await offsets_at(client, job.topic, job.start, ranges)
-    ends = {} if job.follows else {partition: end for partition, (_, end) in ranges.items()}
-    reader = Reader(client, job.topic, positions, ReadOptions(committed_only=job.committed_only))
-    try:
-        await _print_all(reader, ends, job)
-    finally:
-        await reader.close()
+    places = {TopicPartition(job.topic, each): offset for each, offset in positions.items()}
+    level = "read_committed" if job.committed_only else "read_uncommitted"
+    async with consumer_at(
+        bootstrap(), timeout_s(), isolation_level=level, fetch_max_bytes=FETCH_BYTES_MAX
+    ) as consumer:
+        if job.follows:
+            await _follow(consumer, places, job)
+        else:
+            ends = {TopicPartition(job.topic, each): end for each, (_, end) in ranges.items()}
+            await _read_to(consumer, places, ends, job)
 
 
-async def _print_all(reader: Reader, ends: dict[int, Offset], job: Job) -> None:
-    """Prints until every partition has reached its end, if it has one, or enough is printed."""
+async def _follow(consumer: Consumer, places: dict[TopicPartition, Offset], job: Job) -> None:
+    """Prints what comes until enough is printed; goes on after a broker's restart."""
+    _begin(consumer, places)
     remaining = sys.maxsize if job.records_max is None else job.records_max
-    for partition, position in dict(reader.positions).items():
-        if position >= ends.get(partition, sys.maxsize):
-            reader.stop(partition)
-    output = sys.stdout.buffer
-    while reader.positions and remaining > 0:
-        for fetched in await reader.poll():
-            end = ends.get(fetched.partition, sys.maxsize)
-            if fetched.next_offset >= end:
-                reader.stop(fetched.partition)
-            records = _within(fetched, end)[:remaining]
-            remaining -= len(records)
-            output.write(render(job.topic, fetched.partition, records, job.rules))
-        output.flush()
+    while remaining > 0:
+        records = await consumer.poll(FOLLOW_WAIT_S, max_records=min(remaining, POLL_RECORDS_MAX))
+        remaining -= len(records)
+        _print(records, job.rules)
+        if not records:
+            await _check_topic(consumer, job.topic)
 
 
-def _within(fetched: Fetched, end: int) -> list[Record]:
-    """The records before `end`: some may have been written since it was asked for."""
-    if fetched.next_offset <= end:
-        return fetched.records
-    return [record for record in fetched.records if record.offset < end]
+async def _read_to(
+    consumer: Consumer,
+    places: dict[TopicPartition, Offset],
+    ends: dict[TopicPartition, Offset],
+    job: Job,
+) -> None:
+    """Prints until every partition has reached its end, or enough is printed."""
+    remaining = sys.maxsize if job.records_max is None else job.records_max
+    unread = {where: offset for where, offset in places.items() if offset < ends[where]}
+    _begin(consumer, unread)
+    moved_at = time.monotonic()
+    while unread and remaining > 0:
+        polled = await consumer.poll(END_WAIT_S, max_records=POLL_RECORDS_MAX)
+        # Some may have been written since the end was asked for.
+        records = [each for each in polled if each.offset < ends[_place(each)]][:remaining]
+        remaining -= len(records)
+        _print(records, job.rules)
+        reached = {where: Offset(await consumer.position(where)) for where in unread}
+        if reached != unread:
+            moved_at = time.monotonic()
+        elif time.monotonic() - moved_at > timeout_s():
+            await consumer.partitions_for(job.topic)  # which knows better what is wrong
+            raise TimedOut(f"no more records of {job.topic!r} came for {timeout_s():g} s")
+        unread = {where: at for where, at in reached.items() if at < ends[where]}
+        if len(unread) < len(reached):
+            consumer.assign(unread)
+
+
+def _begin(consumer: Consumer, places: dict[TopicPartition, Offset]) -> None:
+    consumer.assign(places)
+    for where, offset in places.items():
+        consumer.seek(where, offset)
+
+
+def _place(record: ConsumerRecord) -> TopicPartition:
+    return TopicPartition(record.topic, record.partition)
+
+
+def _print(records: list[ConsumerRecord], rules: OutputRules) -> None:
+    sys.stdout.buffer.write(render(records, rules))
+    sys.stdout.buffer.flush()
+
+
+async def _check_topic(consumer: Consumer, topic: str) -> None:
+    """Raises why nothing will come any more; a broker may be away for however long."""
+    try:
+        await consumer.partitions_for(topic)
+    except OttlaError as error:
+        if not is_worth_retrying(error):
+            raise

@@ -18,17 +18,17 @@ from typing import Final
 import click
 
 from ottla import __version__
+from ottla.aio import Consumer, Producer
 from ottla.cli.demo_display import Delivery, DemoDisplay, open_display
 from ottla.cli.exit_code import ExitCode
 from ottla.cli.message import say, say_error
-from ottla.cli.session import client_options
+from ottla.cli.session import client_options, consumer_at, producer_at
 from ottla.clients.address import DEFAULT_PORT, Address, parse_address
 from ottla.clients.client import Client
 from ottla.clients.offsets import offset_ranges
-from ottla.clients.reader import Reader
-from ottla.clients.sender import NewRecord, Sender
 from ottla.clients.topics import NewTopic, create_topics
 from ottla.errors import ErrorCode
+from ottla.model.ids import Offset, TopicPartition
 
 TOPIC: Final = "demo"
 PARTITION_COUNT: Final = 3
@@ -75,46 +75,53 @@ def demo(listen: str | None, data: Path | None, once: bool) -> int:
 
 
 async def _show(address: Address) -> None:
+    ends = await _prepare(address)
+    place = str(address)
+    async with (
+        producer_at(place, TIMEOUT_S, linger_ms=0) as producer,
+        consumer_at(place, TIMEOUT_S) as consumer,
+    ):
+        consumer.assign(ends)
+        for where, end in ends.items():
+            consumer.seek(where, end)
+        with open_display(RECORD_COUNT) as display:
+            consuming = asyncio.create_task(_consume(consumer, display))
+            try:
+                await _produce(producer)
+                await asyncio.wait_for(consuming, TIMEOUT_S)
+            finally:
+                consuming.cancel()
+
+
+async def _prepare(address: Address) -> dict[TopicPartition, Offset]:
+    """Creates the topic, unless an earlier demonstration has; returns where its partitions end."""
     async with Client([address], client_options(TIMEOUT_S)) as client:
         for created in await create_topics(client, [NewTopic(TOPIC, PARTITION_COUNT)]):
             if created.error and created.error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise created.error
         topic = await client.wait_for_topic(TOPIC)
         ranges = await offset_ranges(client, TOPIC, [row.partition for row in topic.partitions])
-        ends = {partition: end for partition, (_, end) in ranges.items()}
-        sender = await Sender.open(client, TOPIC)
-        # Reading has a client of its own: a long poll must not hold up what is produced.
-        async with Client([address], client_options(TIMEOUT_S)) as reading_client:
-            reader = Reader(reading_client, TOPIC, ends)
-            with open_display(RECORD_COUNT) as display:
-                consuming = asyncio.create_task(_consume(reader, display))
-                try:
-                    await _produce(sender)
-                    await asyncio.wait_for(consuming, TIMEOUT_S)
-                finally:
-                    consuming.cancel()
-                    await reader.close()
+        return {TopicPartition(TOPIC, each): end for each, (_, end) in ranges.items()}
 
 
-async def _produce(sender: Sender) -> None:
+async def _produce(producer: Producer) -> None:
     """A reading of a thermometer ten times a second, keyed by its city."""
     for number in range(RECORD_COUNT):
         city = CITIES[number * 5 % len(CITIES)]
         celsius = 10 + (number * 7919 % 211) / 10
         value = f'{{"city": "{city}", "celsius": {celsius:.1f}}}'
-        timestamp_ms = time.time_ns() // 1_000_000
-        await sender.send([NewRecord(value.encode(), city.encode(), timestamp_ms=timestamp_ms)])
+        await producer.send_and_wait(TOPIC, value.encode(), city.encode())
         await asyncio.sleep(PACE_S)
 
 
-async def _consume(reader: Reader, display: DemoDisplay) -> None:
+async def _consume(consumer: Consumer, display: DemoDisplay) -> None:
     seen = 0
     while seen < RECORD_COUNT:
-        for fetched in await reader.poll():
-            now_ms = time.time_ns() // 1_000_000
-            seen += len(fetched.records)
-            for record in fetched.records:
-                display.add(Delivery(fetched.partition, record, now_ms - record.timestamp))
+        records = await consumer.poll()
+        now_ms = time.time_ns() // 1_000_000
+        seen += len(records)
+        for record in records:
+            display.add(Delivery(record, now_ms - record.timestamp_ms))
 
 
 @contextmanager
@@ -171,11 +178,10 @@ In another terminal:
   echo hello | ottla{option} produce greetings --create
   ottla{option} topics list
 
-From Python, with any Kafka client:
-  from confluent_kafka import Producer
-  producer = Producer({{"bootstrap.servers": "{broker.address}"}})
-  producer.produce("greetings", "hello from Python")
-  producer.flush()"""
+From Python, with this client or any other for Kafka:
+  import ottla
+  with ottla.Producer("{broker.address}") as producer:
+      producer.send("greetings", "hello from Python")"""
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ottla.records.record import Record
+from ottla.clients.consumer.record import ConsumerRecord
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,8 +23,7 @@ ROWS_SHOWN: Final = 10
 class Delivery:
     """A record that was read, and how long it took from the producer to the consumer."""
 
-    partition: int
-    record: Record
+    record: ConsumerRecord
     elapsed_ms: int
 
     @property
@@ -33,7 +32,7 @@ class Delivery:
         return (
             (self.record.key or b"").decode(),
             (self.record.value or b"").decode(),
-            f"{self.partition}:{self.record.offset}",
+            f"{self.record.partition}:{self.record.offset}",
             f"{max(0, self.elapsed_ms)} ms",
         )
 

@@ -13,12 +13,11 @@ from typing import Final
 import click
 
 from ottla.cli.connection_options import broker_options, json_option
-from ottla.cli.consume import FOLLOW_RETRIES
 from ottla.cli.duration import duration_text
 from ottla.cli.lag_report import GroupLag, lag_json, progress
 from ottla.cli.message import note, say
 from ottla.cli.output import counted, print_json, print_table, table_of, time_text
-from ottla.cli.session import with_client
+from ottla.cli.session import FOLLOW_RETRIES, with_client
 from ottla.cli.topic_selection import TopicSelection, matches, parse_selection
 from ottla.clients.client import Client
 from ottla.clients.group_offsets import group_lag

@@ -17,6 +17,7 @@ from ottla.cli.message import note, paint, say, say_error
 from ottla.cli.output import bytes_text, counted, print_json, time_text
 from ottla.cli.record_input import TextFormat
 from ottla.cli.record_output import OutputRules, render
+from ottla.clients.consumer.record import Decoding, decode_batch
 from ottla.errors import RecordError
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import RecordBatch
@@ -36,6 +37,8 @@ COLUMNS: Final = (
     ("kind", 7),
 )
 SEGMENT_PATH: Final = click.Path(exists=True, path_type=Path)
+DECODING: Final = Decoding(checks_crc=False)
+"""The inspection has checked it."""
 
 
 @click.group()
@@ -97,8 +100,8 @@ def _dump_text(path: Path, row: BatchRow, with_records: bool) -> None:
         say(f"{paint('✗', 'red', bold=True)} at byte {row.position}: {row.problem}")
     elif with_records and row.batch is not None:
         rules = OutputRules(with_timestamps=True, with_headers=True, with_keys=True)
-        for record in row.batch.records():
-            line = render("", 0, [record], rules).decode(errors="backslashreplace")
+        for record in decode_batch(row.batch, TopicPartition("", 0), 0, DECODING):
+            line = render([record], rules).decode(errors="backslashreplace")
             click.echo(f"    {record.offset}\t{line}", nl=False)
 
 
@@ -156,8 +159,8 @@ def _dump_json(path: Path, row: BatchRow, with_records: bool) -> None:
         }
         if with_records and row.problem is None:
             where = parse_partition(path.parent.name) or TopicPartition(path.parent.name, -1)
-            rules = OutputRules(TextFormat.JSON)
-            lines = render(where.topic, where.partition, batch.records(), rules)
+            records = decode_batch(batch, where, 0, DECODING)
+            lines = render(records, OutputRules(TextFormat.JSON))
             line["records"] = [msgspec.Raw(each) for each in lines.splitlines()]
     click.echo(msgspec.json.encode(line).decode())
 

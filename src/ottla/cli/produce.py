@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,22 +14,26 @@ from typing import Final
 
 import click
 
-from ottla.cli.connection_options import broker_options
-from ottla.cli.line_source import read_lines
+from ottla.aio import Producer
+from ottla.cli.connection_options import bootstrap, broker_options, timeout_s
+from ottla.cli.deliveries import Deliveries
+from ottla.cli.line_source import LINE_BYTES_MAX, read_lines
 from ottla.cli.message import note, say
 from ottla.cli.name_value import parse_pair
 from ottla.cli.output import counted
-from ottla.cli.record_input import InputRules, TextFormat, parse_line
-from ottla.cli.session import with_client
+from ottla.cli.record_input import InputRules, NewRecord, TextFormat, parse_line
+from ottla.cli.session import producer_at, with_client
 from ottla.clients.client import Client
 from ottla.clients.failures import TopicNotFound
-from ottla.clients.sender import ACKS_ALL, NewRecord, Sender, SendOptions, Sent
 from ottla.clients.topics import NewTopic, create_topics
 from ottla.errors import ErrorCode, InvalidRecord
 from ottla.records.compression import Compression
 
-ACKS: Final = {"0": 0, "1": 1, "all": ACKS_ALL, "-1": ACKS_ALL}
-CODECS: Final = {codec.config_name: codec for codec in Compression}
+ACKS: Final = ("0", "1", "all", "-1")
+CODECS: Final = tuple(codec.config_name for codec in Compression)
+BUFFER_BYTES: Final = 16 * 1024 * 1024
+REQUEST_BYTES_MAX: Final = LINE_BYTES_MAX + 1024 * 1024
+"""Any line may be tried: how large a record may be is for the topic to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ class Job:
     topic: str
     path: Path | None
     rules: InputRules
-    options: SendOptions
+    acks: str
+    compression: str
     may_create: bool
     is_quiet: bool
     prints_offsets: bool
@@ -63,12 +68,10 @@ class Job:
 @click.option("--null-marker", metavar="TEXT", help="A key or value written so is null.")
 @click.option("--header", "-H", "headers", multiple=True, metavar="K=V", help="For every record.")
 @click.option("--partition", "-p", type=click.IntRange(min=0), help="Write only to this one.")
-@click.option(
-    "--compression", "-z", type=click.Choice(list(CODECS)), default="none", show_default=True
-)
-@click.option("--acks", type=click.Choice(list(ACKS)), default="all", show_default=True)
+@click.option("--compression", "-z", type=click.Choice(CODECS), default="none", show_default=True)
+@click.option("--acks", type=click.Choice(ACKS), default="all", show_default=True)
 @click.option("--create", is_flag=True, help="Create the topic if it does not exist.")
-@click.option("--offsets", is_flag=True, help="Print where each batch went.")
+@click.option("--offsets", is_flag=True, help="Print where records went.")
 @click.option("--quiet", "-q", is_flag=True, help="No summary.")
 @broker_options
 def produce(
@@ -106,7 +109,8 @@ def produce(
             headers=tuple((name, value.encode()) for name, value in map(parse_pair, headers)),
             partition=partition,
         ),
-        options=SendOptions(acks=ACKS[acks], compression=CODECS[compression]),
+        acks=acks,
+        compression=compression,
         may_create=create,
         is_quiet=quiet,
         prints_offsets=offsets,
@@ -126,57 +130,69 @@ def _unescaped(text: str | None) -> bytes | None:
 async def _produce(client: Client, job: Job) -> None:
     if job.may_create:
         await _create_if_missing(client, job.topic)
-    sender = await Sender.open(client, job.topic, job.options)
+    await client.retrying(lambda: client.topic(job.topic))
     started = time.monotonic()
-    record_count = 0
-    partitions: set[int] = set()
-    with _input(job) as descriptor, _progress(job) as advance:
-        async for batch in _send_all(sender, read_lines(descriptor), job.rules, advance):
-            record_count += batch.record_count
-            partitions.add(batch.partition)
-            if job.prints_offsets:
-                say(f"{batch.partition}:{batch.base_offset}\t{batch.record_count}")
+    async with _producer(job) as producer:
+        deliveries = await _send_all(producer, job)
     if not job.is_quiet:
-        where = counted(len(partitions), "partition")
+        where = counted(len(deliveries.partitions), "partition")
         elapsed_s = time.monotonic() - started
-        note(f"{counted(record_count, 'record')} to {where} of {job.topic} in {elapsed_s:.1f} s")
+        count = counted(deliveries.record_count, "record")
+        note(f"{count} to {where} of {job.topic} in {elapsed_s:.1f} s")
 
 
-async def _send_all(
-    sender: Sender,
-    groups: AsyncIterator[list[bytes]],
-    rules: InputRules,
-    advance: Callable[[int], None],
-) -> AsyncIterator[Sent]:
-    """Sends all lines; while one group is on its way, the next is read and parsed."""
-    parsed: asyncio.Queue[list[NewRecord] | Exception | None] = asyncio.Queue(maxsize=1)
+def _producer(job: Job) -> Producer:
+    return producer_at(
+        bootstrap(),
+        timeout_s(),
+        acks=job.acks,
+        compression_type=job.compression,
+        buffer_memory=BUFFER_BYTES,
+        max_request_size=REQUEST_BYTES_MAX,
+    )
 
-    async def parse_ahead() -> None:
-        line_count = 0
+
+async def _send_all(producer: Producer, job: Job) -> Deliveries:
+    """Sends all lines; raises the first trouble, whether it is a line's or the broker's."""
+    deliveries = Deliveries()
+    feeding = asyncio.create_task(_feed(producer, job, deliveries))
+    feeding.add_done_callback(lambda _: deliveries.news.set())
+    try:
+        while not feeding.done():
+            await deliveries.news.wait()
+            for run in deliveries.take_runs():
+                if job.prints_offsets:
+                    say(f"{run.partition}:{run.base_offset}\t{run.record_count}")
+            if deliveries.error is not None:
+                raise deliveries.error
+        await feeding
+    finally:
+        feeding.cancel()
+    return deliveries
+
+
+async def _feed(producer: Producer, job: Job, deliveries: Deliveries) -> None:
+    """Reads and sends; returns when all has its answer. What stands before a bad line is sent."""
+    line_count = 0
+    with _input(job) as descriptor, _progress(job) as advance:
         try:
-            async for lines in groups:
-                records: list[NewRecord] = []
-                try:
-                    for record in _records(lines, line_count, rules):
-                        records.append(record)  # noqa: PERF402  (those before a bad line count)
-                finally:
-                    await parsed.put(records)
+            async for lines in read_lines(descriptor):
+                for record in _records(lines, line_count, job.rules):
+                    await producer.send(
+                        job.topic,
+                        record.value,
+                        record.key,
+                        partition=record.partition,
+                        headers=record.headers,
+                        timestamp_ms=record.timestamp_ms,
+                        on_delivery=deliveries.hear,
+                    )
                 line_count += len(lines)
                 advance(sum(map(len, lines)) + len(lines))
-        except Exception as error:  # comes out below, after what was read before it is sent
-            await parsed.put(error)
-        else:
-            await parsed.put(None)
-
-    parsing = asyncio.create_task(parse_ahead())
-    try:
-        while (records := await parsed.get()) is not None:
-            if isinstance(records, Exception):
-                raise records
-            for sent in await sender.send(records):
-                yield sent
-    finally:
-        parsing.cancel()
+        except (InvalidRecord, OSError):
+            await producer.flush()
+            raise
+        await producer.flush()
 
 
 def _records(lines: list[bytes], lines_before: int, rules: InputRules) -> Iterator[NewRecord]:

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from ottla.clients.sender import NewRecord
 from ottla.errors import InvalidRecord
 from ottla.records.record import Headers
 
@@ -23,6 +22,16 @@ class TextFormat(Enum):
     JSON = "json"
     HEX = "hex"
     BASE64 = "base64"
+
+
+class NewRecord(msgspec.Struct, frozen=True, gc=False):
+    """A record to be written; partition and timestamp are chosen unless given."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    partition: int | None = None
+    timestamp_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import msgspec
 
 from ottla.cli.output import time_text
 from ottla.cli.record_input import TextFormat
-from ottla.records.record import Headers, Record
+from ottla.clients.consumer.record import ConsumerRecord
+from ottla.records.record import Headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +27,18 @@ class OutputRules:
     with_keys: bool = False
 
 
-def render(topic: str, partition: int, records: Iterable[Record], rules: OutputRules) -> bytes:
-    """The lines of some records of one partition."""
+def render(records: Iterable[ConsumerRecord], rules: OutputRules) -> bytes:
+    """The lines of some records."""
     if rules.format is TextFormat.JSON:
-        return b"".join(_json_line(topic, partition, record) for record in records)
+        return b"".join(_json_line(record) for record in records)
     encode = _encoder(rules)
     lines: list[bytes] = []
     for record in records:
         columns: list[bytes] = []
         if rules.with_offsets:
-            columns.append(b"%d:%d" % (partition, record.offset))
+            columns.append(b"%d:%d" % (record.partition, record.offset))
         if rules.with_timestamps:
-            columns.append(time_text(record.timestamp).encode())
+            columns.append(time_text(record.timestamp_ms).encode())
         if rules.with_headers:
             columns.append(_header_column(record.headers, encode))
         if rules.with_keys:
@@ -60,12 +61,12 @@ def _header_column(headers: Headers, encode: Callable[[bytes | None], bytes]) ->
     return b",".join(name.encode() + b"=" + encode(value) for name, value in headers)
 
 
-def _json_line(topic: str, partition: int, record: Record) -> bytes:
+def _json_line(record: ConsumerRecord) -> bytes:
     line: dict[str, object] = {
-        "topic": topic,
-        "partition": partition,
+        "topic": record.topic,
+        "partition": record.partition,
         "offset": record.offset,
-        "timestamp": record.timestamp,
+        "timestamp": record.timestamp_ms,
     }
     line.update(_json_field("key", record.key))
     line.update(_json_field("value", record.value))

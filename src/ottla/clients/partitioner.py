@@ -1,4 +1,4 @@
-"""Which partition a record goes to: by its key, exactly as Java's clients do, else in turn.
+"""Which partition the records of a key go to, exactly as Java's clients place them.
 
 Records of one key must meet in one partition whichever client wrote them, so the hash is Java's
 murmur2 with Kafka's seed, bit for bit.
@@ -32,21 +32,3 @@ def murmur2(data: bytes) -> int:
 def partition_for_key(key: bytes, partition_count: int) -> int:
     """Where every client puts records of this key."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
-
-
-class Partitioner:
-    """Chooses among `partition_count` partitions: by key, and in turn for records without one."""
-
-    __slots__ = ("_count", "_next")
-
-    def __init__(self, partition_count: int, *, first: int = 0) -> None:
-        self._count = partition_count
-        self._next = first % partition_count
-
-    def choose(self, key: bytes | None) -> int:
-        """The partition for the next record."""
-        if key is not None:
-            return partition_for_key(key, self._count)
-        chosen = self._next
-        self._next = (chosen + 1) % self._count
-        return chosen

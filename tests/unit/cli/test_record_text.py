@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.record_input import InputRules, TextFormat, parse_line
+from ottla.cli.record_input import InputRules, NewRecord, TextFormat, parse_line
 from ottla.cli.record_output import OutputRules, render
-from ottla.clients.sender import NewRecord
+from ottla.clients.consumer.record import ConsumerRecord
 from ottla.errors import InvalidRecord
 from ottla.records.record import Record
 
@@ -16,10 +16,25 @@ data = st.none() | st.binary(max_size=20) | st.text(max_size=20).map(str.encode)
 headers = st.lists(st.tuples(st.text(max_size=5), data), max_size=4).map(tuple)
 
 
+def read_from(partition: int, record: Record) -> ConsumerRecord:
+    """The record as a consumer hands it out."""
+    return ConsumerRecord(
+        topic="t",
+        partition=partition,
+        leader_epoch=0,
+        timestamp_type=0,
+        offset=record.offset,
+        timestamp_ms=record.timestamp,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+    )
+
+
 @given(data, data, headers, st.integers(0, 2**41))
 def test_json_output_is_valid_json_input(key, value, pairs, timestamp) -> None:
-    record = Record(7, timestamp, key, value, pairs)
-    (line,) = render("t", 3, [record], OutputRules(TextFormat.JSON)).splitlines()
+    record = read_from(3, Record(7, timestamp, key, value, pairs))
+    (line,) = render([record], OutputRules(TextFormat.JSON)).splitlines()
     assert parse_line(line, InputRules(TextFormat.JSON)) == NewRecord(
         value=value, key=key, headers=pairs, partition=3, timestamp_ms=timestamp
     )
@@ -29,7 +44,7 @@ def test_json_output_is_valid_json_input(key, value, pairs, timestamp) -> None:
 @pytest.mark.parametrize("form", [TextFormat.HEX, TextFormat.BASE64])
 def test_hex_and_base64_carry_any_bytes(form: TextFormat, key: bytes, value: bytes) -> None:
     rules = OutputRules(form, separator=b" ", with_keys=True)
-    line = render("t", 0, [Record(0, 0, key, value)], rules).removesuffix(b"\n")
+    line = render([read_from(0, Record(0, 0, key, value))], rules).removesuffix(b"\n")
     read = parse_line(line, InputRules(form, key_separator=b" "))
     assert (read.key, read.value) == (key, value)
 
@@ -108,17 +123,17 @@ def test_columns_stand_in_a_fixed_order() -> None:
         with_headers=True,
         with_keys=True,
     )
-    record = Record(5, 1000, b"k", None, (("a", b"1"), ("b", None)))
-    assert render("t", 2, [record], rules) == b"2:5|1970-01-01T00:00:01.000Z|a=1,b=-|k|-\n"
+    record = read_from(2, Record(5, 1000, b"k", None, (("a", b"1"), ("b", None))))
+    assert render([record], rules) == b"2:5|1970-01-01T00:00:01.000Z|a=1,b=-|k|-\n"
 
 
 def test_no_records_are_no_lines() -> None:
-    assert render("t", 0, [], OutputRules()) == b""
+    assert render([], OutputRules()) == b""
 
 
 def test_json_output_has_everything_by_name() -> None:
-    record = Record(5, 1000, b"\xff", b"v", (("a", b"1"), ("a", b"2")))
-    assert json.loads(render("t", 2, [record], OutputRules(TextFormat.JSON))) == {
+    record = read_from(2, Record(5, 1000, b"\xff", b"v", (("a", b"1"), ("a", b"2"))))
+    assert json.loads(render([record], OutputRules(TextFormat.JSON))) == {
         "topic": "t",
         "partition": 2,
         "offset": 5,

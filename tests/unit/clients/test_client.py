@@ -8,18 +8,10 @@ from ottla.clients.address import Address
 from ottla.clients.client import Client, ClientOptions
 from ottla.clients.cluster import describe_cluster
 from ottla.clients.failures import BrokerTooOld, NoBrokerReachable, TopicNotFound
-from ottla.clients.sender import NewRecord, Sender, SendOptions
 from ottla.errors import ErrorCode, RequestFailed
 from ottla.model.ids import TopicPartition
 from ottla.protocol.api import APIS, ApiKey
 from ottla.protocol.message import VersionRange
-from ottla.protocol.messages.init_producer_id import InitProducerIdResponse
-from ottla.protocol.messages.produce import (
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
-)
-from ottla.records.batch import RecordBatch, split
 
 
 def test_the_first_address_that_answers_is_used(a_broker, quick: ClientOptions) -> None:
@@ -143,108 +135,5 @@ def test_the_cluster_is_described_from_metadata_where_the_broker_is_too_old(
             del broker.offered[ApiKey.DESCRIBE_CLUSTER]
             cluster = await describe_cluster(client)
             assert (cluster.id, cluster.controller) == ("scripted", 1)
-
-    asyncio.run(main())
-
-
-def produced(index: int, error: ErrorCode = ErrorCode.NONE, offset: int = 0) -> ProduceResponse:
-    row = PartitionProduceResponse(index=index, error_code=int(error), base_offset=offset)
-    return ProduceResponse(responses=[TopicProduceResponse(partition_responses=[row])])
-
-
-def sent_batches(broker) -> list[RecordBatch]:
-    return [
-        split(data.records)[0]
-        for key, _, request in broker.requests
-        if key is ApiKey.PRODUCE
-        for topic in request.topic_data
-        for data in topic.partition_data
-    ]
-
-
-def with_producer_id(broker) -> None:
-    broker.answers[ApiKey.INIT_PRODUCER_ID] = lambda request, version: InitProducerIdResponse(
-        producer_id=5, producer_epoch=0
-    )
-
-
-def test_a_batch_sent_again_is_the_same_batch(a_broker, quick: ClientOptions) -> None:
-    """So the broker can tell that it has it already."""
-
-    async def main() -> None:
-        async with a_broker() as broker, Client([broker.address], quick) as client:
-            with_producer_id(broker)
-            codes = iter([ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT])
-            broker.answers[ApiKey.PRODUCE] = lambda request, version: produced(
-                0, next(codes, ErrorCode.NONE), offset=9
-            )
-            sender = await Sender.open(client, "t")
-            (sent,) = await sender.send([NewRecord(b"v")])
-            assert sent.base_offset == 9
-            first, *others = sent_batches(broker)
-            assert (first.producer_id, first.base_sequence) == (5, 0)
-            assert [bytes(each.view) for each in others] == [bytes(first.view)] * 2
-
-    asyncio.run(main())
-
-
-def test_sequences_go_on_from_batch_to_batch(a_broker, quick: ClientOptions) -> None:
-    async def main() -> None:
-        async with a_broker() as broker, Client([broker.address], quick) as client:
-            with_producer_id(broker)
-            broker.answers[ApiKey.PRODUCE] = lambda request, version: produced(0)
-            sender = await Sender.open(client, "t", SendOptions(batch_bytes_max=200))
-            await sender.send([NewRecord(b"x" * 80) for _ in range(5)])
-            await sender.send([NewRecord(b"last")])
-            batches = sent_batches(broker)
-            assert [batch.base_sequence for batch in batches] == [0, 1, 2, 3, 4, 5]
-
-    asyncio.run(main())
-
-
-def test_a_batch_the_broker_has_already_counts_as_sent(a_broker, quick: ClientOptions) -> None:
-    async def main() -> None:
-        async with a_broker() as broker, Client([broker.address], quick) as client:
-            with_producer_id(broker)
-            broker.answers[ApiKey.PRODUCE] = lambda request, version: produced(
-                0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER
-            )
-            sender = await Sender.open(client, "t")
-            (sent,) = await sender.send([NewRecord(b"v")])
-            assert sent.base_offset == -1
-
-    asyncio.run(main())
-
-
-def test_records_of_a_key_stay_together_and_in_order(a_broker, quick: ClientOptions) -> None:
-    async def main() -> None:
-        async with a_broker() as broker, Client([broker.address], quick) as client:
-            broker.partition_count = 4
-            broker.answers[ApiKey.PRODUCE] = lambda request, version: produced(
-                request.topic_data[0].partition_data[0].index
-            )
-            sender = await Sender.open(client, "t", SendOptions(is_idempotent=False))
-            await sender.send([NewRecord(b"%d" % n, key=b"k%d" % (n % 7)) for n in range(70)])
-            by_key: dict[bytes, list[list[int]]] = {}
-            for batch in sent_batches(broker):
-                for record in batch.records():
-                    by_key.setdefault(record.key, []).append(int(record.value))
-            for values in by_key.values():
-                assert values == sorted(values)
-            assert len(by_key) == 7
-            assert len(sent_batches(broker)) <= 4
-
-    asyncio.run(main())
-
-
-def test_acks_0_waits_for_no_answer(a_broker, quick: ClientOptions) -> None:
-    async def main() -> None:
-        async with a_broker() as broker, Client([broker.address], quick) as client:
-            broker.answers[ApiKey.PRODUCE] = lambda request, version: b""
-            sender = await Sender.open(client, "t", SendOptions(acks=0))
-            (sent,) = await sender.send([NewRecord(b"v")])
-            assert (sent.record_count, sent.base_offset) == (1, -1)
-            await client.refresh()
-            assert len(sent_batches(broker)) == 1
 
     asyncio.run(main())

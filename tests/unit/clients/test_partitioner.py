@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 
-from ottla.clients.partitioner import Partitioner, murmur2, partition_for_key
+from ottla.clients.partitioner import murmur2, partition_for_key
 
 KNOWN_FROM_JAVA = {
     b"21": -973932308,
@@ -29,16 +29,4 @@ def test_the_hash_is_that_of_kafka_python(key: bytes) -> None:
 
 @given(st.binary(max_size=30), st.integers(1, 1000))
 def test_a_key_always_goes_to_one_existing_partition(key: bytes, count: int) -> None:
-    chosen = Partitioner(count).choose(key)
-    assert 0 <= chosen < count
-    assert chosen == partition_for_key(key, count)
-
-
-def test_records_without_a_key_take_turns() -> None:
-    partitioner = Partitioner(3, first=1)
-    assert [partitioner.choose(None) for _ in range(5)] == [1, 2, 0, 1, 2]
-
-
-def test_an_empty_key_is_a_key() -> None:
-    partitioner = Partitioner(7)
-    assert {partitioner.choose(b"") for _ in range(5)} == {partition_for_key(b"", 7)}
+    assert 0 <= partition_for_key(key, count) < count
