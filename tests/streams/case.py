@@ -8,6 +8,7 @@ Windows of the topologies: tumbling 10 ms with 5 ms grace, hopping 10 by 4 with 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 Input = tuple[str, str | None, str | None, int]
 Output = tuple[str | None, str | None, int]
@@ -21,6 +22,11 @@ class Case:
     topology: str
     inputs: list[Input]
     outputs: list[Output]
+
+    def steps(self) -> list[dict[str, Any]]:
+        """The inputs as the steps both drivers read."""
+        names = ("topic", "key", "value", "timestamp")
+        return [dict(zip(names, one, strict=True)) for one in self.inputs]
 
 
 def one_topic(*records: tuple[str | None, str | None, int]) -> list[Input]:
