@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from ottla.clients.client import Client
 from ottla.clients.connection_settings import client_for
 from ottla.clients.failures import Fenced
+from ottla.clients.producer import transaction
 from ottla.errors import OttlaError
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import BatchBuilder
@@ -101,6 +102,13 @@ def die_after(step: str, plan: SinkPlan, load: Load) -> None:
 
 def write(plan: SinkPlan, load: Load) -> Outcome:
     return asyncio.run(commit_batch(plan, load))
+
+
+@pytest.fixture(autouse=True, params=["first version", "second version"])
+def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both versions of the protocol of transactions keep every promise."""
+    if request.param == "first version":
+        monkeypatch.setattr(transaction, "_SECOND_VERSION", 99)  # no cluster is so new
 
 
 @pytest.fixture

@@ -45,7 +45,8 @@ def records_of(run: EncodedRun) -> list[Record]:
 def encoded(table: pyarrow.Table, **options: str) -> dict[tuple[str, int], list[Record]]:
     found: dict[tuple[str, int], list[Record]] = {}
     encoder = an_encoder(tuple(table.column_names), **options)
-    for run in encoder.encode(table.to_batches(max_chunksize=3)):
+    portions = list(encoder.encode(table.to_batches(max_chunksize=3)))
+    for run in (run for portion in portions for run in portion):
         found.setdefault((run.where.topic, run.where.partition), []).extend(records_of(run))
     return found
 
@@ -76,7 +77,10 @@ def test_rows_without_a_key_are_spread_run_by_run() -> None:
     encoder = an_encoder(("value",))
     table = pyarrow.table({"value": [b"x"] * 4})
     partitions = {
-        run.where.partition for _ in range(COUNT) for run in encoder.encode(table.to_batches())
+        run.where.partition
+        for _ in range(COUNT)
+        for portion in encoder.encode(table.to_batches())
+        for run in portion
     }
     assert partitions == set(range(COUNT))
 
@@ -134,7 +138,7 @@ def test_headers_and_timestamps_are_kept() -> None:
 
 def test_a_signed_batch_has_its_producer_and_a_good_checksum() -> None:
     table = pyarrow.table({"key": ["k"], "value": ["1"]})
-    (run,) = an_encoder(("key", "value"), **{"kafka.compression.type": "zstd"}).encode(
+    ((run,),) = an_encoder(("key", "value"), **{"kafka.compression.type": "zstd"}).encode(
         table.to_batches()
     )
     (batch,) = run.batches

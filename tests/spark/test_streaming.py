@@ -47,8 +47,9 @@ def committed(bootstrap: str, group: str) -> dict[int, int]:
         return {row.partition.partition: int(row.committed or 0) for row in admin.group_lag(group)}
 
 
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 def test_a_query_goes_on_where_it_stopped(
-    spark: SparkSession, bootstrap: str, new_name: NewName, tmp_path: Path
+    spark: SparkSession, bootstrap: str, new_name: NewName, tmp_path: Path, delivery: str
 ) -> None:
     source = make_topic(bootstrap, new_name())
     target = make_topic(bootstrap, new_name())
@@ -58,7 +59,7 @@ def test_a_query_goes_on_where_it_stopped(
         values = [b"%d/%d" % (life, number) for number in range(50)]
         fill(bootstrap, source, values, partition=life)
         expected += values
-        run_once(frame, bootstrap, tmp_path, topic=target)
+        run_once(frame, bootstrap, tmp_path, topic=target, delivery=delivery)
         assert sorted(values_of(bootstrap, target)) == sorted(expected)
 
 

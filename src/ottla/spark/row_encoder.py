@@ -62,8 +62,8 @@ class RowEncoder:
             level=producer.compression_level,
         )
 
-    def encode(self, rows: Iterable[pyarrow.RecordBatch]) -> Iterator[EncodedRun]:
-        """The batches of all rows, run by run."""
+    def encode(self, rows: Iterable[pyarrow.RecordBatch]) -> Iterator[list[EncodedRun]]:
+        """The batches of all rows, some megabytes of rows at a time."""
         import pyarrow
 
         gathered: list[pyarrow.RecordBatch] = []
@@ -74,12 +74,12 @@ class RowEncoder:
             gathered.append(batch.select(list(self.plan.columns)))
             size_bytes += gathered[-1].nbytes
             if size_bytes >= RUN_BYTES:
-                yield from self._encode_run(pyarrow.Table.from_batches(gathered))
+                yield list(self._encode_some(pyarrow.Table.from_batches(gathered)))
                 gathered, size_bytes = [], 0
         if gathered:
-            yield from self._encode_run(pyarrow.Table.from_batches(gathered))
+            yield list(self._encode_some(pyarrow.Table.from_batches(gathered)))
 
-    def _encode_run(self, table: pyarrow.Table) -> Iterator[EncodedRun]:
+    def _encode_some(self, table: pyarrow.Table) -> Iterator[EncodedRun]:
         for topic, rows in self._by_topic(table):
             count = self.count_of(topic)
             for partition, part in _by_value(rows, self._places(topic, rows, count)):

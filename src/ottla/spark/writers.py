@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -120,9 +121,9 @@ def write_rows(plan: SinkPlan, rows: Iterable[pyarrow.RecordBatch]) -> TaskResul
         return TaskResult(connection.append(encoder.encode(rows)), (), query)
 
 
-def _within_limit(runs: Iterable[EncodedRun]) -> Iterator[EncodedRun]:
+def _within_limit(portions: Iterable[Sequence[EncodedRun]]) -> Iterator[EncodedRun]:
     size_bytes = 0
-    for run in runs:
+    for run in (run for portion in portions for run in portion):
         size_bytes += sum(len(batch) for batch in run.batches)
         if size_bytes > TASK_BYTES_MAX:
             raise ConfigError(
@@ -161,15 +162,27 @@ class _Connection:
             count = self._counts[topic] = self._loop.run(self._count(topic))
         return count
 
-    def append(self, runs: Iterable[EncodedRun]) -> int:
-        """Writes run by run, each when the one before is acknowledged; returns how many records."""
+    def append(self, portions: Iterable[Sequence[EncodedRun]]) -> int:
+        """Writes portion by portion and returns how many records it were.
+
+        While one is on its way the next is being encoded: two are in memory.
+        """
         appender: BatchAppender | None = None
-        for run in runs:
-            if appender is None:
-                signature = self._loop.run(self._signature())
-                appender = BatchAppender(self._client, self._plan.producer, signature)
-            self._loop.run(appender.append([run]))
+        with ThreadPoolExecutor(1, "ottla-append") as sender:
+            under_way: Future[None] | None = None
+            for portion in portions:
+                if appender is None:
+                    signature = self._loop.run(self._signature())
+                    appender = BatchAppender(self._client, self._plan.producer, signature)
+                if under_way is not None:
+                    under_way.result()
+                under_way = sender.submit(self._append, appender, portion)
+            if under_way is not None:
+                under_way.result()
         return appender.record_count if appender is not None else 0
+
+    def _append(self, appender: BatchAppender, portion: Sequence[EncodedRun]) -> None:
+        self._loop.run(appender.append(portion))
 
     async def _signature(self) -> Signature:
         if self._plan.producer.acks_number != -1:
