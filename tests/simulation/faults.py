@@ -9,7 +9,6 @@ from random import Random
 from ottla.aio import Admin
 from ottla.clients.topics import NewTopic
 from ottla.errors import OttlaError
-from ottla.model.ids import TopicPartition
 from simulation import ensemble
 from simulation.plan import Plan
 from simulation.state import is_whole
@@ -40,7 +39,7 @@ class Faults:
             fault = self._chance.choice(plan.faults)
             undo = getattr(self, "_" + fault.replace("-", "_"))(self._machine())
             if undo is not None:
-                self._world.later(self._chance.uniform(0.2, 10.0), undo)
+                self._world.later(self._chance.uniform(*plan.outage_seconds), undo)
 
     def heal(self) -> None:
         """Everything works again from now on."""
@@ -250,6 +249,3 @@ class Faults:
 
 def _both_ways(machine: str, others: list[str]) -> list[tuple[str, str]]:
     return [way for other in others for way in ((machine, other), (other, machine))]
-
-
-Place = TopicPartition

@@ -35,7 +35,6 @@ ALL_FAULTS: Final = (
     "reassign",
     "topics",
 )
-QUIET: Final = ("connections", "slow-network", "elect", "client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,8 @@ class Plan:
     faults: tuple[str, ...]
     pause_seconds: tuple[float, float]
     """Between one fault and the next."""
+    outage_seconds: tuple[float, float]
+    """Until what went wrong is set right."""
     chaos_seconds: float
 
     @property
@@ -106,5 +107,6 @@ def plan(seed: int) -> Plan:
         group_protocol=chance.choice(("classic", "consumer")),
         faults=tuple(sorted(faults)),
         pause_seconds=chance.choice(((0.1, 2.0), (0.5, 5.0), (2.0, 8.0))),
+        outage_seconds=chance.choice(((0.2, 3.0), (0.2, 10.0), (4.0, 15.0))),
         chaos_seconds=chance.choice((8.0, 15.0, 25.0)),
     )

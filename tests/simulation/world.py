@@ -7,6 +7,7 @@ import functools
 import gc
 import logging
 import traceback
+import warnings
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from random import Random
@@ -200,7 +201,9 @@ class World:
         self._held.clear()
         for part in (self.network, self.ensemble, *self.machines):
             vars(part).clear()
-        gc.collect()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of coroutines that nobody awaited: their time is over
+            gc.collect()
 
     def _surprised(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
