@@ -45,7 +45,9 @@ def test_a_healthy_broker_is_well(ottla, bootstrap: str) -> None:
     found = states(ran)
     assert ran.code == 0
     assert "bad" not in found.values()
-    assert {"name", "port", "protocol", "cluster", "controller", "partitions"} <= set(found)
+    assert {"name", "port", "protocol", "cluster", "controller", "partitions", "answers"} <= set(
+        found
+    )
 
 
 def test_the_findings_are_readable(ottla, bootstrap: str) -> None:

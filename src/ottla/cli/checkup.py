@@ -1,7 +1,7 @@
 """What `ottla doctor` looks at: one finding after the other, each with what to do about it.
 
-Goes from the outside in (name, port, protocol, cluster, advertised addresses, disks, clocks) and
-stops where nothing further can be asked. Prints nothing.
+Goes from the outside in (name, port, protocol, cluster, advertised addresses, disks, clocks), stops
+where nothing further can be asked, and ends with how the brokers answered all that. Prints nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ottla.cli.output import bytes_text, counted
 from ottla.clients.address import Address
 from ottla.clients.broker_connection import BrokerConnection
 from ottla.clients.client import Client, ClientOptions
+from ottla.clients.client_metrics import ClientMetrics
 from ottla.clients.log_dirs import LogDir, describe_log_dirs
 from ottla.clients.metadata import BrokerInfo, ClusterPicture, TopicInfo
 from ottla.clients.offsets import MAX_TIMESTAMP, list_offsets
@@ -66,7 +67,7 @@ async def examine(address: Address, options: ClientOptions) -> AsyncIterator[Fin
     connection.close()
     await connection.wait_closed()
     async with Client([address], options) as client:
-        async for finding in _examine_cluster(client, address, options):
+        async for finding in _examine_cluster(client, address):
             yield finding
 
 
@@ -164,9 +165,7 @@ async def _speaks_tls(address: Address, timeout_s: float) -> bool:
     return True
 
 
-async def _examine_cluster(
-    client: Client, address: Address, options: ClientOptions
-) -> AsyncIterator[Finding]:
+async def _examine_cluster(client: Client, address: Address) -> AsyncIterator[Finding]:
     try:
         picture = await client.refresh(None)
     except OttlaError as error:
@@ -175,7 +174,7 @@ async def _examine_cluster(
     yield judge_cluster(picture)
     yield judge_controller(picture)
     for broker in picture.brokers.values():
-        yield await _advertised(address, broker, options)
+        yield await _advertised(client, address, broker)
     yield judge_partitions(picture.topics.values())
     try:
         for broker in picture.brokers.values():
@@ -184,6 +183,7 @@ async def _examine_cluster(
         yield await _clocks(client, picture)
     except OttlaError as error:
         yield Finding(State.WARNING, "details", f"not all could be asked: {error}")
+    yield judge_answers(client.metrics())
 
 
 def judge_cluster(picture: ClusterPicture) -> Finding:
@@ -211,13 +211,13 @@ def judge_controller(picture: ClusterPicture) -> Finding:
     )
 
 
-async def _advertised(asked: Address, broker: BrokerInfo, options: ClientOptions) -> Finding:
+async def _advertised(client: Client, asked: Address, broker: BrokerInfo) -> Finding:
     about = f"broker {broker.id}"
     problem = judge_advertised(asked, broker)
     if problem is not None:
         return problem
     try:
-        connection = await BrokerConnection.open(broker.address, options.connection)
+        await client.connection_to(broker.id)
     except ConnectionFailed as error:
         return Finding(
             State.BAD,
@@ -225,8 +225,6 @@ async def _advertised(asked: Address, broker: BrokerInfo, options: ClientOptions
             f"clients are told to connect to {broker.address}, and that fails: {error}",
             "set advertised.listeners (--advertise HOST:PORT) to an address clients can reach",
         )
-    connection.close()
-    await connection.wait_closed()
     return Finding(State.GOOD, about, f"its advertised address {broker.address} can be reached")
 
 
@@ -281,6 +279,35 @@ def judge_log_dir(directory: LogDir) -> Finding:
         fix = "free space, or lower retention.ms or retention.bytes of the largest topics"
         return Finding(State.WARNING, about, sizes, fix)
     return Finding(State.GOOD, about, sizes)
+
+
+def judge_answers(served: ClientMetrics) -> Finding:
+    """Whether the brokers answered what was asked until here, quickly and without holding back."""
+    about = "answers"
+    asked = served.requests_answered + served.requests_failed
+    if served.requests_failed:
+        return Finding(
+            State.WARNING,
+            about,
+            f"{served.requests_failed} of {counted(asked, 'request')} got none",
+            "look at the network between here and the brokers, and at their logs",
+        )
+    if served.throttled_ms:
+        return Finding(
+            State.WARNING,
+            about,
+            f"a quota held them back for {served.throttled_ms} ms in all",
+            "raise the quotas of this user or client, or ask for less at a time",
+        )
+    detail = (
+        f"{counted(asked, 'request')} in {served.request_latency_avg_ms:.1f} ms on average, "
+        f"{served.request_latency_max_ms:.1f} ms at most; "
+        f"connecting took {served.connect_max_ms:.1f} ms at most"
+    )
+    if max(served.request_latency_avg_ms, served.connect_max_ms) > SLOW_MS:
+        fix = "look at the load of the brokers and at the network between; see their logs"
+        return Finding(State.WARNING, about, f"slow: {detail}", fix)
+    return Finding(State.GOOD, about, detail)
 
 
 async def _clocks(client: Client, picture: ClusterPicture) -> Finding:

@@ -31,7 +31,8 @@ def doctor(address: str | None, as_json: bool) -> int:
 
     Is the name known, does the port answer, is it Kafka's protocol, are the addresses the
     brokers advertise reachable from here, is there a controller, is every partition led, do the
-    disks have room, is some clock wrong? Exit code 0 means that nothing bad was found.
+    disks have room, is some clock wrong, how fast do the brokers answer and does a quota hold
+    them back? Exit code 0 means that nothing bad was found.
     """
     places = parse_addresses([address or bootstrap()])
     findings = asyncio.run(_examine_all(places, prints=not as_json))

@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 
 from ottla.clients.address import Address
 from ottla.clients.broker_connection import BrokerConnection, ConnectionOptions, Response
+from ottla.clients.client_metrics import ClientCounters, ClientMetrics
 from ottla.clients.failures import NoBrokerReachable, TopicNotFound, refusal
 from ottla.clients.leader_hints import LeaderHint, newer, with_hint
 from ottla.clients.metadata import NO_BROKER, ClusterPicture, PartitionInfo, TopicInfo, picture_from
@@ -55,12 +56,21 @@ class ClientOptions:
 class Client:
     """A cluster as its clients see it. Use it as an asynchronous context."""
 
-    __slots__ = ("_bootstrap", "_connections", "_locks", "_may_be_ancient", "_picture", "options")
+    __slots__ = (
+        "_bootstrap",
+        "_connections",
+        "_counters",
+        "_locks",
+        "_may_be_ancient",
+        "_picture",
+        "options",
+    )
 
     def __init__(self, bootstrap: Sequence[Address], options: ClientOptions | None = None) -> None:
         self.options = options or ClientOptions()
         self._bootstrap = tuple(bootstrap)
         self._picture = ClusterPicture()
+        self._counters = ClientCounters()
         self._connections: dict[tuple[Address, str], BrokerConnection] = {}
         self._may_be_ancient = True
         """No broker of the cluster has said its versions yet."""
@@ -81,6 +91,10 @@ class Client:
         for connection in connections:
             await connection.wait_closed()
 
+    def metrics(self) -> ClientMetrics:
+        """How it was served so far."""
+        return self._counters.snapshot()
+
     # --- what is known of the cluster
 
     @property
@@ -95,7 +109,11 @@ class Client:
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=may_create)
         connection = await self._any_connection()
-        response = await connection.call(request, MetadataResponse, at_least=METADATA_VERSION_MIN)
+        with self._counters.requests.timed():
+            response = await connection.call(
+                request, MetadataResponse, at_least=METADATA_VERSION_MIN
+            )
+        self._counters.throttled_ms += response.throttle_time_ms
         picture = picture_from(response)
         known = self._picture.topics
         told = {name: newer(known.get(name), topic) for name, topic in picture.topics.items()}
@@ -173,9 +191,12 @@ class Client:
     ) -> Response:
         """Sends one request once, and returns its answer."""
         connection = await self.connection_to(to, lane=lane)
-        return await connection.call(
-            request, response_class, at_least=at_least, at_most=at_most, timeout_s=timeout_s
-        )
+        with self._counters.requests.timed():
+            response = await connection.call(
+                request, response_class, at_least=at_least, at_most=at_most, timeout_s=timeout_s
+            )
+        self._counters.throttled_ms += getattr(response, "throttle_time_ms", 0)
+        return response
 
     async def retrying(
         self, attempt: Callable[[], Awaitable[T]], *, topics: Sequence[str] = ()
@@ -228,9 +249,10 @@ class Client:
         async with lock:
             connection = self._connections.get(place)
             if connection is None or not connection.is_open:
-                connection = await BrokerConnection.open(
-                    address, self.options.connection, may_be_ancient=self._may_be_ancient
-                )
+                with self._counters.connects.timed():
+                    connection = await BrokerConnection.open(
+                        address, self.options.connection, may_be_ancient=self._may_be_ancient
+                    )
                 if not connection.versions.is_assumed:
                     self._may_be_ancient = False
                 self._connections[place] = connection

@@ -4,6 +4,7 @@ from ottla.cli.checkup import (
     Finding,
     State,
     judge_advertised,
+    judge_answers,
     judge_clocks,
     judge_cluster,
     judge_controller,
@@ -11,6 +12,7 @@ from ottla.cli.checkup import (
     judge_partitions,
 )
 from ottla.clients.address import Address
+from ottla.clients.client_metrics import ClientMetrics
 from ottla.clients.log_dirs import LogDir
 from ottla.clients.metadata import BrokerInfo, ClusterPicture, PartitionInfo, TopicInfo
 from ottla.errors import ErrorCode
@@ -85,3 +87,17 @@ def test_records_from_the_future_point_to_a_wrong_clock() -> None:
     finding = judge_clocks({"t": now_ms - 1, "u": now_ms + 3_600_000}, now_ms)
     assert needs_fix(finding, State.WARNING)
     assert finding.detail.startswith("u ")
+
+
+def test_slow_missing_and_held_back_answers_are_reported() -> None:
+    quick = {"requests_answered": 8, "request_latency_avg_ms": 1.0, "connect_max_ms": 2.0}
+    assert judge_answers(ClientMetrics(**quick)).state is State.GOOD
+    for trouble, words in (
+        ({"requests_failed": 2}, "2 of 10 requests"),
+        ({"throttled_ms": 70}, "70 ms"),
+        ({"request_latency_avg_ms": 900.0}, "900.0 ms on average"),
+        ({"connect_max_ms": 4000.0}, "4000.0 ms at most"),
+    ):
+        finding = judge_answers(ClientMetrics(**{**quick, **trouble}))
+        assert needs_fix(finding, State.WARNING)
+        assert words in finding.detail

@@ -6,10 +6,12 @@ import pytest
 
 from ottla.clients.address import Address
 from ottla.clients.client import Client, ClientOptions
+from ottla.clients.client_metrics import ClientMetrics
 from ottla.clients.cluster import describe_cluster
 from ottla.clients.failures import BrokerTooOld, NoBrokerReachable, TopicNotFound
 from ottla.errors import ErrorCode, RequestFailed
 from ottla.model.ids import TopicPartition
+from ottla.net.client_connection import ConnectionFailed
 from ottla.protocol.api import APIS, ApiKey
 from ottla.protocol.message import VersionRange
 
@@ -135,5 +137,37 @@ def test_the_cluster_is_described_from_metadata_where_the_broker_is_too_old(
             del broker.offered[ApiKey.DESCRIBE_CLUSTER]
             cluster = await describe_cluster(client)
             assert (cluster.id, cluster.controller) == ("scripted", 1)
+
+    asyncio.run(main())
+
+
+def test_metrics_tell_how_the_brokers_serve(a_broker, quick: ClientOptions) -> None:
+    async def main() -> None:
+        async with a_broker() as broker, Client([broker.address], quick) as client:
+            assert client.metrics() == ClientMetrics()
+            await client.refresh(["t"])
+            await client.refresh(["t"])
+            first = client.metrics()
+            assert (first.connections_opened, first.requests_answered) == (1, 2)
+            assert first.request_latency_max_ms >= first.request_latency_avg_ms > 0
+            assert first.connect_max_ms > 0
+            metadata = broker.answers[ApiKey.METADATA]
+
+            def held_back(request, version):
+                response = metadata(request, version)
+                response.throttle_time_ms = 30
+                return response
+
+            broker.answers[ApiKey.METADATA] = held_back
+            await client.refresh(["t"])
+            assert client.metrics().throttled_ms == 30
+            broker.answers[ApiKey.METADATA] = lambda request, version: None
+            with pytest.raises(ConnectionFailed):
+                await client.refresh(["t"])
+            assert client.metrics().requests_failed == 1
+        async with Client([Address("127.0.0.1", 1)], quick) as client:
+            with pytest.raises(NoBrokerReachable):
+                await client.refresh()
+            assert client.metrics().connections_failed == 1
 
     asyncio.run(main())
