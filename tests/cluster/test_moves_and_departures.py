@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +10,26 @@ from contextlib import contextmanager
 import pytest
 
 from ottla import Admin, Consumer, Producer
+from ottla.clients.address import parse_addresses
+from ottla.clients.client import Client
 from ottla.clients.metadata import PartitionInfo
 from ottla.clients.topics import NewTopic
-from ottla.model.ids import TopicPartition
+from ottla.errors import ErrorCode
+from ottla.model.ids import BrokerId, TopicPartition
+from ottla.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.records.builder import build_batch
+from ottla.records.record import Record
 from ottla.testing import Cluster
 from ottla.testing.zookeeper import why_unavailable
 from support.eventually import eventually
@@ -155,3 +173,30 @@ def test_a_broker_that_stops_hands_over_first_and_leads_again_on_request(
             lambda: all(each.leader == 0 for each in partitions(admin, "kept")), "the election"
         )
     load.check()
+
+
+def test_who_asks_the_wrong_broker_is_told_the_right_one(cluster: Cluster, admin: Admin) -> None:
+    a_topic(admin, "hinted", 2, 1)
+    batch = memoryview(bytearray(build_batch([Record(0, 0, None, b"v")])))
+
+    async def ask() -> tuple[ProduceResponse, FetchResponse]:
+        async with Client(parse_addresses([cluster.bootstrap_servers])) as client:
+            topic = await client.topic("hinted")
+            data = TopicProduceData("hinted", topic.id, [PartitionProduceData(0, batch)])
+            produced = await client.call(
+                ProduceRequest(None, -1, 1000, [data]), ProduceResponse, to=BrokerId(0)
+            )
+            wanted = FetchTopic("hinted", topic.id, [FetchPartition(0, partition_max_bytes=1)])
+            request = FetchRequest(max_wait_ms=1, topics=[wanted])
+            return produced, await client.call(request, FetchResponse, to=BrokerId(0))
+
+    produced, fetched = asyncio.run(ask())
+    written = produced.responses[0].partition_responses[0]
+    assert written.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert written.current_leader is not None
+    assert written.current_leader.leader_id == 2
+    assert [each.node_id for each in produced.node_endpoints] == [2]
+    read = fetched.responses[0].partitions[0]
+    assert read.current_leader is not None
+    assert read.current_leader.leader_id == 2
+    assert [each.node_id for each in fetched.node_endpoints] == [2]

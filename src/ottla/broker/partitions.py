@@ -1,18 +1,25 @@
-"""The partitions this broker holds, found by topic name or topic id."""
+"""The partitions this broker holds, found by topic name or topic id.
+
+One that the cluster has and this broker has not is told apart from one that nobody has: a client
+looks for the leader of the former, and gives up on the latter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ottla.broker.partition import Partition
-from ottla.errors import UnknownTopic, UnknownTopicId
+from ottla.cluster.image import ClusterImage
+from ottla.errors import ErrorCode, RequestFailed, UnknownTopic, UnknownTopicId
 from ottla.model.ids import TopicId
 
 
 class Partitions:
     """All partitions on this broker. Lookups are what every produce and fetch begins with."""
 
-    def __init__(self) -> None:
+    def __init__(self, image: Callable[[], ClusterImage] = ClusterImage) -> None:
+        self.image = image
+        """Gives the picture of the cluster."""
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._names: dict[TopicId, str] = {}
 
@@ -27,12 +34,14 @@ class Partitions:
         """The partition by its topic's name."""
         partitions = self._by_name.get(topic)
         if partitions is None or (partition := partitions.get(index)) is None:
+            if self.image().partition(topic, index) is not None:
+                raise RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             raise UnknownTopic(topic, index)
         return partition
 
     def name_of(self, topic_id: TopicId) -> str:
         """The name of the topic with this id."""
-        name = self._names.get(topic_id)
+        name = self._names.get(topic_id) or self.image().topic_names.get(topic_id)
         if name is None:
             raise UnknownTopicId(topic_id)
         return name

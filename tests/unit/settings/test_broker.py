@@ -94,7 +94,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
 
 
 def test_names_of_kafkas_own_machinery_warn_and_say_why() -> None:
-    texts = {"process.roles": "broker,controller", "num.io.threads": "8", "zookeeper.connect": "a"}
+    texts = {"process.roles": "broker,controller", "num.io.threads": "8", "zookeeper.set.acl": "a"}
     assert BrokerSettings.from_texts(texts) == BrokerSettings()
     lines = warnings(texts, broker_declarations())
     assert len(lines) == 3
