@@ -278,6 +278,13 @@ _CASTS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
+def checked_function(function: Any) -> Any:
+    """Refuses what is neither a function nor an expression."""
+    if isinstance(function, Expression) or callable(function):
+        return function
+    raise TopologyError(f"{function!r} is neither a function nor an expression")
+
+
 def evaluator(expression: Expression) -> Evaluate:
     """The expression as a function of key and value."""
     return _compiled(expression.node)

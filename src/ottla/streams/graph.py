@@ -129,10 +129,10 @@ class Graph:
                 return True
             case Suppress():
                 return self.ask_for_old_values(self.nodes[name].parents[0], force=force)
-            case Aggregate() | WindowAggregate() | TableAggregate() | TableFilter():
+            case Aggregate() | WindowAggregate() | TableAggregate():
                 self.change(name, replace(operator, sends_old=True))
                 return True
-            case TableMapValues():
+            case TableFilter() | TableMapValues():  # with a store of their own
                 self.change(name, replace(operator, sends_old=True))
                 return True
         raise AssertionError(operator)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ottla.streams.expressions import checked_function
 from ottla.streams.failures import TopologyError
 from ottla.streams.graph import Graph
 from ottla.streams.operators import (
@@ -50,6 +51,7 @@ def join_stream(
     from ottla.streams.stream import KStream
     from ottla.streams.table import KTable
 
+    checked_function(how.joiner)
     if getattr(other, "graph", stream.graph) is not stream.graph:
         raise TopologyError("both sides of a join must come from one builder")
     if isinstance(other, KStream):
@@ -91,7 +93,7 @@ def _with_stream(left: KStream, right: KStream, how: How, windows: JoinWindows) 
     for is_left in (True, False):
         outer = how.kind is JoinKind.OUTER or (is_left and how.kind is JoinKind.LEFT)
         other = stores[1] if is_left else stores[0]
-        join = StreamJoin(other, how.joiner, windows, is_left, outer, how.with_key, pending)
+        join = StreamJoin(base, other, how.joiner, windows, is_left, outer, how.with_key, pending)
         word = "left" if is_left else "right"
         used = [*stores, *([pending] if pending else [])]
         parents.append(graph.add(f"{base}-{word}", join, [remembered[not is_left]], used))

@@ -191,7 +191,6 @@ class TablePassThrough:
     """Joins the updates of the aggregates that share one store."""
 
     store: str
-    sends_old: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +234,8 @@ class RememberForJoin:
 class StreamJoin:
     """One side of a stream-stream join. `pending` keeps what may yet find a partner."""
 
+    name: str
+    """Of the whole join: both sides share what time it is."""
     other_store: str
     joiner: Callable[..., Any]
     windows: JoinWindows
@@ -289,9 +290,7 @@ class Subscribe:
     """The primary side of a foreign-key join tells the foreign side which record it wants."""
 
     foreign_key_of: Callable[..., Any]
-    foreign_key: Serde
     value: Serde
-    key: Serde
     left: bool = False
 
 
@@ -302,7 +301,7 @@ class Subscriptions:
     store: str
     table: str
     foreign_key: Serde
-    foreign_value: Serde
+    primary_key: Serde
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +310,7 @@ class AnswerSubscribers:
 
     store: str
     foreign_key: Serde
-    foreign_value: Serde
+    primary_key: Serde
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +320,6 @@ class ResolveAnswers:
     table: str
     joiner: Callable[[Any, Any], Any]
     value: Serde
-    foreign_value: Serde
     left: bool = False
 
 

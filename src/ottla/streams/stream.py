@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.streams import joins
 from ottla.streams.branching import BranchedStream
+from ottla.streams.expressions import checked_function
 from ottla.streams.failures import TopologyError
 from ottla.streams.graph import Graph, Repartition
 from ottla.streams.operators import (
@@ -54,11 +55,11 @@ class KStream:
 
     def filter(self, predicate: Function, *, name: str | None = None) -> KStream:
         """Records for which `predicate(key, value)`, or an expression, holds."""
-        return self._same("KSTREAM-FILTER", Filter(_checked(predicate)), name)
+        return self._same("KSTREAM-FILTER", Filter(checked_function(predicate)), name)
 
     def filter_not(self, predicate: Function, *, name: str | None = None) -> KStream:
         """Records for which the predicate does not hold."""
-        return self._same("KSTREAM-FILTER", Filter(_checked(predicate), negated=True), name)
+        return self._same("KSTREAM-FILTER", Filter(checked_function(predicate), negated=True), name)
 
     def map(
         self,
@@ -69,7 +70,7 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """`mapper(key, value)` gives the new key and value."""
-        return self._new("KSTREAM-MAP", Map(_checked(mapper)), name).with_serdes(key, value)
+        return self._new("KSTREAM-MAP", Map(checked_function(mapper)), name).with_serdes(key, value)
 
     def map_values(
         self,
@@ -80,7 +81,7 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """`mapper(value)`, with_key `mapper(key, value)`, or an expression gives the new value."""
-        operator = MapValues(_checked(mapper), with_key)
+        operator = MapValues(checked_function(mapper), with_key)
         return self._same("KSTREAM-MAPVALUES", operator, name).with_value(value)
 
     def flat_map(
@@ -92,7 +93,9 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """`mapper(key, value)` gives any number of keys and values."""
-        return self._new("KSTREAM-FLATMAP", FlatMap(_checked(mapper)), name).with_serdes(key, value)
+        return self._new("KSTREAM-FLATMAP", FlatMap(checked_function(mapper)), name).with_serdes(
+            key, value
+        )
 
     def flat_map_values(
         self,
@@ -103,23 +106,23 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """`mapper(value)` gives any number of values for the same key."""
-        operator = FlatMapValues(_checked(mapper), with_key)
+        operator = FlatMapValues(checked_function(mapper), with_key)
         return self._same("KSTREAM-FLATMAPVALUES", operator, name).with_value(value)
 
     def select_key(
         self, selector: Function, *, key: SerdeChoice | None = None, name: str | None = None
     ) -> KStream:
         """`selector(key, value)`, or an expression, gives the new key."""
-        drawn = self._new("KSTREAM-KEY-SELECT", SelectKey(_checked(selector)), name)
+        drawn = self._new("KSTREAM-KEY-SELECT", SelectKey(checked_function(selector)), name)
         return KStream(self.graph, drawn.node, self.graph.key_serde(key), self.value, moved=True)
 
     def peek(self, action: Callable[[Any, Any], Any], *, name: str | None = None) -> KStream:
         """Calls `action(key, value)` and goes on with the same record."""
-        return self._same("KSTREAM-PEEK", Peek(_checked(action)), name)
+        return self._same("KSTREAM-PEEK", Peek(checked_function(action)), name)
 
     def foreach(self, action: Callable[[Any, Any], Any], *, name: str | None = None) -> None:
         """Calls `action(key, value)` for every record; nothing comes out."""
-        self._same("KSTREAM-FOREACH", Peek(_checked(action), forwards=False), name)
+        self._same("KSTREAM-FOREACH", Peek(checked_function(action), forwards=False), name)
 
     def process(
         self,
@@ -131,7 +134,7 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """A processor of your own: a class, or a function of record and context."""
-        drawn = self._new("KSTREAM-PROCESSOR", Process(_checked(processor)), name, stores)
+        drawn = self._new("KSTREAM-PROCESSOR", Process(checked_function(processor)), name, stores)
         return drawn.with_serdes(key, value)
 
     def process_values(
@@ -143,7 +146,7 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """A processor of your own that leaves keys as they are."""
-        operator = Process(_checked(processor), keeps_key=True)
+        operator = Process(checked_function(processor), keeps_key=True)
         return self._same("KSTREAM-PROCESSVALUES", operator, name, stores).with_value(value)
 
     # --- splitting and merging -------------------------------------------------------------------
@@ -337,11 +340,3 @@ def _check_mergeable(stream: KStream, other: KStream) -> None:
         raise TopologyError(f"only streams can be merged, not a {type(other).__name__}")
     if other.graph is not stream.graph:
         raise TopologyError("the streams come from different builders; use one builder")
-
-
-def _checked(function: Any) -> Any:
-    from ottla.streams.expressions import Expression
-
-    if isinstance(function, Expression) or callable(function):
-        return function
-    raise TopologyError(f"{function!r} is neither a function nor an expression")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.streams import table_joins
+from ottla.streams.expressions import checked_function
 from ottla.streams.failures import TopologyError
 from ottla.streams.graph import Graph
 from ottla.streams.grouped import table_repartition
@@ -63,7 +64,7 @@ class KTable:
     ) -> KTable:
         """`mapper(value)` of every value; deletions stay deletions."""
         serde = self.graph.value_serde(value)
-        operator = TableMapValues(mapper, with_key, store)
+        operator = TableMapValues(checked_function(mapper), with_key, store)
         return self._derived("KTABLE-MAPVALUES", operator, serde, name)
 
     def to_stream(
@@ -89,7 +90,7 @@ class KTable:
     ) -> KGroupedTable:
         """Groups rows by the new key `mapper(key, value)` gives with a new value."""
         named = name or self.graph.new_name("KTABLE-SELECT")
-        node = self.graph.add(f"{named}-select", TableGroup(mapper), [self.node])
+        node = self.graph.add(f"{named}-select", TableGroup(checked_function(mapper)), [self.node])
         self.graph.ask_for_old_values(self.node, force=True)
         keys, values = self.graph.key_serde(key), self.graph.value_serde(value)
         after = self.graph.through_topic(node, table_repartition(named, keys, values))
@@ -178,7 +179,7 @@ class KTable:
     ) -> KTable:
         # where the parent keeps a store anyway, its old values spare needless deletions
         sends_old = self.graph.ask_for_old_values(self.node, force=False)
-        operator = TableFilter(predicate, negated, store, sends_old)
+        operator = TableFilter(checked_function(predicate), negated, store, sends_old)
         return self._derived("KTABLE-FILTER", operator, self.value, name)
 
     def _derived(

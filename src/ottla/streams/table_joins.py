@@ -73,14 +73,14 @@ def on_foreign_key(left: KTable, right: KTable, how: How, value: Serde, *, left_
     assert how.on is not None
     graph.ask_for_old_values(right.node, force=True)
     graph.ask_for_old_values(left.node, force=True)
-    subscribe = Subscribe(how.on, right.key, left.value, left.key, left_join)
+    subscribe = Subscribe(how.on, left.value, left_join)
     sender = graph.add(f"{base}-subscribe", subscribe, [left.node])
     asked = _topic(graph, f"{base}-subscription-registration", [sender], _asking(left, right))
     graph.copartition(asked, right.node)
-    answerers = _answerers(graph, base, asked, right)
+    answerers = _answerers(base, asked, left, right)
     answered = _topic(graph, f"{base}-subscription-response", answerers, _answering(left, right))
     graph.copartition(answered, left.node)
-    resolve = ResolveAnswers(left.node, how.joiner, left.value, right.value, left_join)
+    resolve = ResolveAnswers(left.node, how.joiner, left.value, left_join)
     stores = graph.stores_to_look_up(left.node)
     resolved = graph.add(f"{base}-resolve", resolve, [answered], stores)
     named = how.store or f"{base}-store"
@@ -89,15 +89,16 @@ def on_foreign_key(left: KTable, right: KTable, how: How, value: Serde, *, left_
     return graph.add(f"{base}-result", result, [resolved], [named] if how.store else [])
 
 
-def _answerers(graph: Graph, base: str, asked: str, right: KTable) -> list[str]:
+def _answerers(base: str, asked: str, left: KTable, right: KTable) -> list[str]:
     """The two nodes that answer: those who ask now, and all who asked when a row changes."""
+    graph = left.graph
     spec = StoreSpec(
         f"{base}-subscriptions", StoreKind.SUBSCRIPTION, NamedSerde("bytes"), NamedSerde("bytes")
     )
     store = graph.add_store(spec)
-    kept = Subscriptions(store, right.node, right.key, right.value)
+    kept = Subscriptions(store, right.node, right.key, left.key)
     looked_up = (store, *graph.stores_to_look_up(right.node))
-    told = AnswerSubscribers(store, right.key, right.value)
+    told = AnswerSubscribers(store, right.key, left.key)
     return [
         graph.add(f"{base}-subscriptions", kept, [asked], looked_up),
         graph.add(f"{base}-answer", told, [right.node], [store]),

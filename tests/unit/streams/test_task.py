@@ -8,6 +8,7 @@ from ottla.clients.partitioner import partition_for_key
 from ottla.streams import (
     BufferOverflow,
     DropReason,
+    KStream,
     ProcessingFailed,
     ProcessorContext,
     Record,
@@ -15,6 +16,7 @@ from ottla.streams import (
     TopologyError,
     TopologyTestDriver,
     Windowed,
+    col,
     key_value_store,
     session,
     tumbling,
@@ -284,6 +286,20 @@ def test_tables_and_global_tables_can_be_read() -> None:
     assert driver.table("everywhere") == {"x": "1", "y": "2"}
     with pytest.raises(TopologyError, match="there are rows, everywhere"):
         driver.table("none")
+
+
+@pytest.mark.parametrize("kind", ["stream", "table"])
+def test_an_unknown_expression_keeps_nothing_negated_or_not(kind: str) -> None:
+    builder = StreamsBuilder()
+    source = builder.stream("in") if kind == "stream" else builder.table("in", store="kept")
+    for topic, kept in (
+        ("out", source.filter(col("a") > 1)),
+        ("not", source.filter_not(col("a") > 1)),
+    ):
+        (kept if isinstance(kept, KStream) else kept.to_stream()).to(topic)
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_all("in", [("k", {"a": 2}, 0), ("l", {"a": 0}, 0), ("m", {"b": 1}, 0)])
+    assert (values(driver), values(driver, "not")) == ([{"a": 2}], [{"a": 0}])
 
 
 # --- failures ------------------------------------------------------------------------------------

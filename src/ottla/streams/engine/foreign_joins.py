@@ -1,7 +1,7 @@
 """Joins of tables by a foreign key: subscriptions one way, answers the other.
 
-Subscriptions are kept as length(4), foreign key, primary key -> subscription, so that all who want
-to know of one foreign row are found by a prefix.
+Subscriptions are kept as length(4), foreign key, primary key -> hash and partition, so that all who
+want to know of one foreign row are found by a prefix.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.streams.engine.wiring import DropReason, Forward, Wiring
 from ottla.streams.operators import AnswerSubscribers, ResolveAnswers, Subscribe, Subscriptions
 
 _LENGTH: Final = struct.Struct(">I")
-_WITH_TIME: Final = struct.Struct(">q?16si")
+_KEPT: Final = struct.Struct(">?16si")
 
 
 def subscribe(operator: Subscribe, wiring: Wiring) -> Forward:
@@ -67,7 +67,7 @@ def subscriptions(operator: Subscriptions, wiring: Wiring) -> Forward:
     """Keeps or forgets a subscription, and answers it with the row as it is."""
     store, lookup = wiring.stores.raw(operator.store), wiring.lookup(operator.table)
     forward, encode_key = wiring.forward, operator.foreign_key.serializer()
-    encode_primary = _primary_key(wiring).serializer()
+    encode_primary = operator.primary_key.serializer()
 
     def answer(one: Subscription, found: tuple[Any, int] | None, at: tuple[int, Headers]) -> None:
         value = None if found is None or one.wish is Wish.FORGET_AND_ANSWER else found[0]
@@ -89,28 +89,22 @@ def subscriptions(operator: Subscriptions, wiring: Wiring) -> Forward:
         if one.wish in (Wish.FORGET, Wish.FORGET_AND_ANSWER):
             store.delete(name)
         else:
-            store.put(name, _kept(one, timestamp_ms))
+            store.put(name, _kept(one))
         answer(one, lookup(key), (timestamp_ms, headers))
 
     return subscribed
 
 
-def _primary_key(wiring: Wiring) -> Any:
-    """The serde of the primary key: it is part of the subscriptions this node reads."""
-    parent = wiring.topology.node(wiring.node.parents[0]).operator
-    return parent.value.primary_key  # type: ignore[union-attr]
-
-
-def _kept(one: Subscription, timestamp_ms: int) -> bytes:
+def _kept(one: Subscription) -> bytes:
     known = one.value_hash is not None
-    return _WITH_TIME.pack(timestamp_ms, known, one.value_hash or bytes(16), one.partition)
+    return _KEPT.pack(known, one.value_hash or bytes(16), one.partition)
 
 
 def answer_subscribers(operator: AnswerSubscribers, wiring: Wiring) -> Forward:
     """Tells everybody who subscribed that a row changed."""
     store, forward = wiring.stores.raw(operator.store), wiring.forward
     encode_key = operator.foreign_key.serializer()
-    decode_primary = _subscriber_key(operator, wiring).deserializer()
+    decode_primary = operator.primary_key.deserializer()
 
     def changed(key: Any, change: Change, timestamp_ms: int, headers: Headers) -> None:
         if key is None:
@@ -119,20 +113,11 @@ def answer_subscribers(operator: AnswerSubscribers, wiring: Wiring) -> Forward:
         foreign = encode_key(key)
         prefix = _LENGTH.pack(len(foreign)) + foreign
         for name, data in list(store.range(prefix, after_prefix(prefix))):
-            _, known, value_hash, partition = _WITH_TIME.unpack(data)
+            known, value_hash, partition = _KEPT.unpack(data)
             reply = Answer(change.new, value_hash if known else None, partition)
             forward(decode_primary(name[len(prefix) :]), reply, timestamp_ms, headers)
 
     return changed
-
-
-def _subscriber_key(operator: AnswerSubscribers, wiring: Wiring) -> Any:
-    """The serde of the primary key, from the node that shares the subscriptions' store."""
-    for node in wiring.topology.nodes:
-        if isinstance(node.operator, Subscriptions) and node.operator.store == operator.store:
-            parent = wiring.topology.node(node.parents[0]).operator
-            return parent.value.primary_key  # type: ignore[union-attr]
-    raise AssertionError(operator.store)
 
 
 def resolve_answers(operator: ResolveAnswers, wiring: Wiring) -> Forward:

@@ -16,6 +16,13 @@ def of_key_and_value(function: Function) -> OfKeyAndValue:
     return evaluator(function) if isinstance(function, Expression) else function
 
 
+def predicate(function: Function, negated: bool) -> OfKeyAndValue:
+    """Whether to keep a record. An expression that is unknown keeps nothing, negated or not."""
+    if isinstance(function, Expression):
+        return evaluator(~function if negated else function)
+    return (lambda key, value: not function(key, value)) if negated else function
+
+
 def of_value(function: Function, with_key: bool) -> OfKeyAndValue:
     """A function given as one of the value alone, unless `with_key`."""
     if isinstance(function, Expression):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.streams.engine.changes import Change
-from ottla.streams.engine.functions import of_key_and_value, of_value
+from ottla.streams.engine.functions import of_key_and_value, of_value, predicate
 from ottla.streams.engine.records import Headers, OutputRecord
 from ottla.streams.engine.wiring import Forward, Wiring
 from ottla.streams.failures import TopologyError
@@ -27,18 +27,13 @@ from ottla.streams.serdes import Encode, Serde
 
 
 def filter_records(operator: Filter, wiring: Wiring) -> Forward:
-    holds, forward = of_key_and_value(operator.predicate), wiring.forward
-    negated = operator.negated
+    holds, forward = predicate(operator.predicate, operator.negated), wiring.forward
 
     def keep(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
         if holds(key, value):
             forward(key, value, timestamp_ms, headers)
 
-    def keep_not(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
-        if not holds(key, value):
-            forward(key, value, timestamp_ms, headers)
-
-    return keep_not if negated else keep
+    return keep
 
 
 def map_records(operator: Map, wiring: Wiring) -> Forward:

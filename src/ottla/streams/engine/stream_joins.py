@@ -121,8 +121,7 @@ class StreamJoinSide:
         windows = operator.windows
         both = (windows.before_ms, windows.after_ms)
         self._before_ms, self._after_ms = both if operator.is_left else both[::-1]
-        base = operator.other_store.rsplit("-", 2)[0]
-        self._stream_time = wiring.shared_cell(f"observed {base}")
+        self._stream_time = wiring.shared_cell(f"observed {operator.name}")
         self._pending = self._pending_joins()
 
     def _pending_joins(self) -> PendingJoins | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.streams.engine.changes import Change
-from ottla.streams.engine.functions import Folding, of_key_and_value, of_value
+from ottla.streams.engine.functions import Folding, of_value, predicate
 from ottla.streams.engine.records import Headers
 from ottla.streams.engine.table_store import TableStore
 from ottla.streams.engine.wiring import DropReason, Forward, Wiring
@@ -68,10 +68,10 @@ def table_filter(operator: TableFilter, wiring: Wiring) -> Forward:
 
 def filtered_value(operator: TableFilter) -> Callable[[Any, Any], Any]:
     """A value as it is behind the filter."""
-    holds, negated = of_key_and_value(operator.predicate), operator.negated
+    holds = predicate(operator.predicate, operator.negated)
 
     def passes(key: Any, value: Any) -> Any:
-        return value if value is not None and bool(holds(key, value)) is not negated else None
+        return value if value is not None and holds(key, value) else None
 
     return passes
 
