@@ -11,11 +11,12 @@ import ottla.aio
 from ottla.clients.acls import Acl, AclFilter, AclOperation, AclResource
 from ottla.clients.configs import Resource, ResourceKind
 from ottla.clients.failures import TopicNotFound
+from ottla.clients.features import FeatureChange
 from ottla.clients.group_offsets import CommittedOffset
 from ottla.clients.offsets import EARLIEST, LATEST
 from ottla.clients.scram import ScramMechanism
 from ottla.clients.topics import NewTopic
-from ottla.errors import ConfigError, OttlaError
+from ottla.errors import ConfigError, ErrorCode, OttlaError
 from ottla.model.ids import Offset, TopicPartition
 from support.eventually import eventually
 
@@ -81,6 +82,53 @@ def test_the_cluster_describes_itself(bootstrap: str) -> None:
     assert cluster.id
     assert cluster.brokers
     assert dirs[0].path
+
+
+def test_the_quorum_is_described(bootstrap: str) -> None:
+    with ottla.Admin(bootstrap) as admin:
+        quorum = admin.describe_quorum()
+
+    assert quorum.leader in [voter.id for voter in quorum.voters]
+    assert quorum.leader_epoch >= 0
+
+
+def test_features_are_described_and_what_is_so_already_can_be_ordered(bootstrap: str) -> None:
+    with ottla.Admin(bootstrap) as admin:
+        features = admin.describe_features()
+        (broker, *_) = admin.describe_cluster().brokers
+        assert admin.describe_features(broker.id) == features
+        feature = features.by_name["transaction.version"]
+        assert feature.supported is not None
+        assert feature.level == feature.supported.last
+        assert features.epoch >= 0
+        admin.update_features({feature.name: feature.level}, validate_only=True)
+        with pytest.raises(OttlaError):
+            admin.update_features({feature.name: feature.supported.last + 1})
+        with pytest.raises(OttlaError):
+            admin.update_features({"no.such.feature": 1}, change=FeatureChange.SAFE_DOWNGRADE)
+        assert admin.describe_features() == features
+
+
+def test_replicas_are_moved_between_directories_of_a_broker(
+    bootstrap: str, new_name: NewName
+) -> None:
+    place = TopicPartition(new_name(), 0)
+    with ottla.Admin(bootstrap) as admin:
+        admin.create_topics(NewTopic(place.topic, 1))
+        admin.wait_for_topic(place.topic)
+        (broker, *_) = admin.describe_cluster().brokers
+        holding = [d for d in admin.describe_log_dirs(broker.id) if place in d.partition_bytes]
+        assert admin.move_replicas(broker.id, {place: holding[0].path}) == {}
+        refused = admin.move_replicas(broker.id, {place: "/no/such/directory"})
+    assert refused[place].code is ErrorCode.LOG_DIR_NOT_FOUND
+
+
+def test_metrics_tell_how_the_brokers_answer(bootstrap: str) -> None:
+    with ottla.Admin(bootstrap) as admin:
+        admin.describe_cluster()
+        served = admin.metrics()
+    assert served.requests_answered >= 1
+    assert served.connect_max_ms > 0
 
 
 def test_groups_are_seen_moved_and_deleted(bootstrap: str, new_name: NewName) -> None:

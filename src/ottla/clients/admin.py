@@ -12,6 +12,7 @@ from ottla.clients import (
     acls,
     cluster,
     configs,
+    features,
     group_members,
     group_offsets,
     groups,
@@ -19,12 +20,14 @@ from ottla.clients import (
     log_dirs,
     offsets,
     placement,
+    quorum,
     quotas,
     scram,
     topics,
     transactions,
 )
-from ottla.clients.client import Client
+from ottla.clients.client import ANY_BROKER, Client
+from ottla.clients.client_metrics import ClientMetrics
 from ottla.clients.connection_settings import ConnectionSettings, client_for
 from ottla.clients.metadata import TopicInfo
 from ottla.clients.outcome import Outcome
@@ -69,6 +72,10 @@ class Admin:
     async def close(self) -> None:
         """Disconnects."""
         await self._client.close()
+
+    def metrics(self) -> ClientMetrics:
+        """How the brokers served so far, in numbers."""
+        return self._client.metrics()
 
     # --- topics and records
 
@@ -137,6 +144,28 @@ class Admin:
     async def describe_cluster(self) -> cluster.Cluster:
         """The cluster's id, controller and brokers."""
         return await cluster.describe_cluster(self._client)
+
+    async def describe_quorum(self) -> quorum.Quorum:
+        """Who keeps the cluster's metadata, and how far each of them is."""
+        return await quorum.describe_quorum(self._client)
+
+    async def describe_features(self, broker: int | None = None) -> features.Features:
+        """What a broker supports (whichever answers, unless one is named), and what is in force."""
+        return await features.describe_features(
+            self._client, ANY_BROKER if broker is None else BrokerId(broker)
+        )
+
+    async def update_features(
+        self,
+        levels: Mapping[str, int],
+        *,
+        change: features.FeatureChange = features.FeatureChange.UPGRADE,
+        validate_only: bool = False,
+    ) -> None:
+        """Sets the levels of features, all of them or none; a level of 0 turns one off."""
+        await features.update_features(
+            self._client, levels, change=change, validate_only=validate_only
+        )
 
     async def describe_log_dirs(self, broker: int) -> list[log_dirs.LogDir]:
         """The data directories of a broker."""

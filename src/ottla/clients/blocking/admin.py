@@ -9,11 +9,13 @@ from ottla.clients import (
     acls,
     cluster,
     configs,
+    features,
     group_offsets,
     groups,
     log_dirs,
     offsets,
     placement,
+    quorum,
     quotas,
     scram,
     topics,
@@ -21,6 +23,7 @@ from ottla.clients import (
 )
 from ottla.clients.admin import Admin as AsyncAdmin
 from ottla.clients.blocking.loop_thread import LoopThread, close_at_exit
+from ottla.clients.client_metrics import ClientMetrics
 from ottla.clients.failures import ClientClosed
 from ottla.clients.metadata import TopicInfo
 from ottla.clients.outcome import Outcome
@@ -69,6 +72,10 @@ class Admin:
         except ClientClosed:
             return
         self._loop.stop()
+
+    def metrics(self) -> ClientMetrics:
+        """How the brokers served so far, in numbers."""
+        return self._admin.metrics()
 
     # --- topics and records
 
@@ -136,6 +143,26 @@ class Admin:
     def describe_cluster(self) -> cluster.Cluster:
         """The cluster's id, controller and brokers."""
         return self._loop.run(self._admin.describe_cluster())
+
+    def describe_quorum(self) -> quorum.Quorum:
+        """Who keeps the cluster's metadata, and how far each of them is."""
+        return self._loop.run(self._admin.describe_quorum())
+
+    def describe_features(self, broker: int | None = None) -> features.Features:
+        """What a broker supports (whichever answers, unless one is named), and what is in force."""
+        return self._loop.run(self._admin.describe_features(broker))
+
+    def update_features(
+        self,
+        levels: Mapping[str, int],
+        *,
+        change: features.FeatureChange = features.FeatureChange.UPGRADE,
+        validate_only: bool = False,
+    ) -> None:
+        """Sets the levels of features, all of them or none; a level of 0 turns one off."""
+        return self._loop.run(
+            self._admin.update_features(levels, change=change, validate_only=validate_only)
+        )
 
     def describe_log_dirs(self, broker: int) -> list[log_dirs.LogDir]:
         """The data directories of a broker."""
