@@ -38,13 +38,13 @@ class ClientLoad:
         return self.records * self.value_bytes
 
 
-def confluent_produce(bootstrap: str, pid: int | None, load: ClientLoad) -> meter.Figures:
+def confluent_produce(bootstrap: str, pids: meter.Pids, load: ClientLoad) -> meter.Figures:
     """From the first `produce` to the last acknowledgement."""
     failures: list[object] = []
     producer = Producer({"bootstrap.servers": bootstrap, "error_cb": failures.append})
     producer.list_topics(load.topic, timeout=30)
     value, produce, topic = b"x" * load.value_bytes, producer.produce, load.topic
-    metered = meter.Meter(pid)
+    metered = meter.Meter(pids)
     for _ in range(load.records):
         try:
             produce(topic, value)

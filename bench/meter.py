@@ -10,11 +10,14 @@ import os
 import resource
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PROCESSORS = os.cpu_count() or 1
 Figures = dict[str, float]
+Pids = int | Sequence[int] | None
+"""The process of a broker, those of a cluster, or none that is known."""
 
 
 def process_tree(pid: int) -> list[int]:
@@ -78,9 +81,9 @@ def _own_seconds() -> float:
 class Meter:
     """Meters a section of work from its construction to `stop`."""
 
-    def __init__(self, broker_pid: int | None) -> None:
-        self._pid = broker_pid
-        self._broker_start = cpu_seconds(broker_pid) if broker_pid else 0.0
+    def __init__(self, pids: Pids) -> None:
+        self._pids = (pids,) if isinstance(pids, int) else pids or ()
+        self._broker_start = sum(map(cpu_seconds, self._pids))
         self._own_start = _own_seconds()
         self._machine_start = _machine_busy_seconds()
         self._start = time.perf_counter()
@@ -89,12 +92,12 @@ class Meter:
         """Wall time, CPU of both sides, and the share of the machine others used."""
         wall = time.perf_counter() - self._start
         own = _own_seconds() - self._own_start
-        broker = cpu_seconds(self._pid) - self._broker_start if self._pid else 0.0
+        broker = sum(map(cpu_seconds, self._pids)) - self._broker_start
         others = max(0.0, _machine_busy_seconds() - self._machine_start - own - broker)
         figures = {"wall_s": wall, "client_cpu_s": own, "other_share": others / wall / PROCESSORS}
-        if self._pid:
+        if self._pids:
             figures["broker_cpu_s"] = broker
-            figures["resident_mib"] = resident_mib(self._pid)
+            figures["resident_mib"] = sum(map(resident_mib, self._pids))
         return figures
 
 

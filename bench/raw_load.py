@@ -180,7 +180,7 @@ class LatencyLoad:
     warm_up: int = 500
 
 
-def produce_latency(bootstrap: str, pid: int | None, load: LatencyLoad) -> meter.Figures:
+def produce_latency(bootstrap: str, pids: meter.Pids, load: LatencyLoad) -> meter.Figures:
     """Time from a Produce to its answer. A late answer counts against the ones it delays."""
     samples: list[float] = []
     interval = 1 / load.per_second
@@ -188,7 +188,7 @@ def produce_latency(bootstrap: str, pid: int | None, load: LatencyLoad) -> meter
     with wire.Connection(bootstrap) as connection:
         for _ in range(load.warm_up):
             wire.produced_offset(connection.request(wire.PRODUCE, body))
-        metered = meter.Meter(pid)
+        metered = meter.Meter(pids)
         start = time.perf_counter()
         for number in range(int(load.per_second * load.seconds)):
             began = _wait_until(start + number * interval)

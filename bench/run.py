@@ -4,6 +4,7 @@
     python bench/run.py --against kafka --quick           a rough look in a few minutes
     python bench/run.py --only produce,latency            some groups, Ottla alone
     python bench/run.py --only clients                    Python's clients beside each other
+    python bench/run.py --against kafka --only cluster    clusters of three, one at a time
     python bench/run.py --bootstrap HOST:PORT --pid PID   any broker that is already running
     python bench/run.py --report bench/results/X.jsonl    the table of an earlier run
 
@@ -26,10 +27,12 @@ from pathlib import Path
 import msgspec
 import report
 from brokers import ApacheKafka, Broker, GivenBroker, NotPossible, OttlaBroker
+from cluster_brokers import RunningCluster
 from recycled_memory import RecycledMemory, recycled_memory
 from scenarios import MEGABYTE, Effort, Scenario, scenarios, warm_up
 
 import clients
+import cluster
 import groups
 import transactions
 
@@ -45,6 +48,7 @@ def main(arguments: list[str]) -> int:
         *clients.scenarios(),
         *groups.scenarios(),
         *transactions.scenarios(),
+        *cluster.scenarios(),
     )
     chosen = [one for one in known if _is_chosen(one, options.only)]
     if options.list:
@@ -54,8 +58,7 @@ def main(arguments: list[str]) -> int:
         lines = options.report.read_bytes().splitlines()
         results = [msgspec.json.decode(line, type=report.Result) for line in lines]
     else:
-        with _brokers(options) as brokers, recycled_memory(options.data) as memory:
-            results = list(_measure(chosen, brokers, memory, options))
+        results = list(_measure_all(chosen, options))
     rows = list(report.rows(chosen, results, _our_name(options)))
     if beside := clients.tables(results):
         print(beside, end="\n\n")
@@ -127,17 +130,54 @@ def _brokers(options: argparse.Namespace) -> Iterator[list[Broker]]:
         yield given + started
 
 
+def _measure_all(chosen: list[Scenario], options: argparse.Namespace) -> Iterator[report.Result]:
+    """Run the scenarios and write each result down as it comes."""
+    RESULTS.mkdir(exist_ok=True)
+    file = RESULTS / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}.jsonl"
+    print(f"results go to {file}", flush=True)
+    on_one = [one for one in chosen if not cluster.is_clustered(one)]
+    on_three = [one for one in chosen if cluster.is_clustered(one)]
+    with recycled_memory(options.data) as memory:
+        for part, measure in ((on_one, _measure), (on_three, _measure_clusters)):
+            for result in measure(part, memory, options) if part else ():
+                with open(file, "ab") as out:
+                    out.write(msgspec.json.encode(result) + b"\n")
+                yield result
+
+
 def _measure(
+    chosen: list[Scenario], memory: RecycledMemory, options: argparse.Namespace
+) -> Iterator[report.Result]:
+    """The brokers taking turns."""
+    with _brokers(options) as brokers:
+        yield from _in_turns(chosen, brokers, memory, options)
+
+
+def _measure_clusters(
+    chosen: list[Scenario], memory: RecycledMemory, options: argparse.Namespace
+) -> Iterator[report.Result]:
+    """One cluster runs at a time."""
+    effort = _effort(options)
+    with tempfile.TemporaryDirectory(dir=options.data) as folder:
+        turns = cluster.turns(
+            chosen,
+            Path(folder),
+            beside_kafka=options.against == "kafka",
+            repeat=1 if options.quick else options.repeat,
+        )
+        for running, scenarios_of_it in turns:
+            for scenario in scenarios_of_it:
+                memory.fill()
+                yield _run(scenario, running, effort)
+
+
+def _in_turns(
     chosen: list[Scenario],
     brokers: list[Broker],
     memory: RecycledMemory,
     options: argparse.Namespace,
 ) -> Iterator[report.Result]:
-    """Run the scenarios, the brokers taking turns, and write each result down as it comes."""
     effort = _effort(options)
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}.jsonl"
-    print(f"results go to {file}", flush=True)
     is_warm = False
     for scenario in chosen:
         if scenario.group not in ("startup", clients.GROUP) and not is_warm:
@@ -149,13 +189,10 @@ def _measure(
         for _ in range(1 if once else options.repeat):
             for broker in brokers:
                 memory.fill()
-                result = _run(scenario, broker, effort)
-                with open(file, "ab") as out:
-                    out.write(msgspec.json.encode(result) + b"\n")
-                yield result
+                yield _run(scenario, broker, effort)
 
 
-def _run(scenario: Scenario, broker: Broker, effort: Effort) -> report.Result:
+def _run(scenario: Scenario, broker: Broker | RunningCluster, effort: Effort) -> report.Result:
     """One measurement; a failure becomes a result that tells of it."""
     now = datetime.datetime.now().isoformat(timespec="seconds")
     try:

@@ -78,7 +78,8 @@ class Scenario:
 
     group: str
     name: str
-    run: Callable[[Broker, Effort], meter.Figures]
+    run: Callable[..., meter.Figures]
+    """Is given the broker, or the cluster, and the effort."""
     bars: tuple[Times | AtMost | AtLeast, ...]
     shown: tuple[str, ...] = ()
 
