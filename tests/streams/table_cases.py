@@ -251,4 +251,16 @@ TABLE_JOINS = [
         ],
         [("k", "a+null", 0), ("k", "a+x", 13)],
     ),
+    Case(
+        "windows are joined with the same windows",
+        "windowed_join",
+        [("left", "k", "a", 1), ("right", "k", "a", 2), ("right", "k", "a", 11)],
+        [("k@0/10", "1+null", 1), ("k@0/10", "1+1", 2), ("k@10/20", "null+1", 11)],
+    ),
+    Case(
+        "a table joined with itself sends an update through both sides",
+        "table_self_join",
+        one_topic(("k", "a", 1), ("k", None, 2)),
+        [("k", "a+a", 1), ("k", "a+a", 1)],
+    ),
 ]

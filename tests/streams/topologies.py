@@ -493,6 +493,18 @@ def count_join_table(builder: StreamsBuilder) -> None:
     out(counted.left_join(builder.table("right"), joined))
 
 
+@topology
+def windowed_join(builder: StreamsBuilder) -> None:
+    left, right = (side.group_by_key().windowed_by(TUMBLING).count() for side in _streams(builder))
+    out_windows(left.outer_join(right, joined))
+
+
+@topology
+def table_self_join(builder: StreamsBuilder) -> None:
+    rows = builder.table("in")
+    out(rows.join(rows, joined))
+
+
 def _first_letter(value: str) -> str:
     return value[0]
 

@@ -225,6 +225,15 @@ public class TopologyCases {
         });
         ALL.put("count_join_table", b -> out(b.<String, String>stream("left").groupByKey().count()
             .mapValues(v -> v.toString()).leftJoin(b.<String, String>table("right"), TopologyCases::join)));
+        ALL.put("windowed_join", b -> {
+            KTable<Windowed<String>, Long> left = b.<String, String>stream("left").groupByKey().windowedBy(TUMBLING).count();
+            KTable<Windowed<String>, Long> right = b.<String, String>stream("right").groupByKey().windowedBy(TUMBLING).count();
+            outWindows(left.outerJoin(right, (one, other) -> one + "+" + other));
+        });
+        ALL.put("table_self_join", b -> {
+            KTable<String, String> rows = b.table("in");
+            out(rows.join(rows, TopologyCases::join));
+        });
         ALL.put("foreign_join", b -> out(b.<String, String>table("left")
             .join(b.<String, String>table("right"), v -> v.substring(0, 1), TopologyCases::join)));
         ALL.put("foreign_left_join", b -> out(b.<String, String>table("left")

@@ -314,6 +314,22 @@ def test_a_function_that_fails_names_the_record() -> None:
         driver.pipe("in", "k", "one")
 
 
+def test_a_batch_that_fails_leaves_no_trace() -> None:
+    def refuse(key: str, value: str) -> None:
+        if value == "bad":
+            raise ValueError(value)
+
+    builder = StreamsBuilder(value="str")
+    builder.stream("in").peek(refuse).group_by_key().count(store="counts").to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe("in", "k", "good")
+    with pytest.raises(ProcessingFailed):
+        driver.pipe_batch([("in", "k", "good", 0), ("in", "k", "bad", 0)])
+    driver.restart()
+    driver.pipe("in", "k", "good")
+    assert values(driver) == [1, 2]
+
+
 def test_a_value_its_sink_cannot_write_is_explained() -> None:
     builder = StreamsBuilder(value="str")
     builder.stream("in").map_values(int).to("out")

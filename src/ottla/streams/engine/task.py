@@ -4,6 +4,7 @@
    offsets decide. Ties go to the topic that was drawn first.
 2. A record runs through all nodes, and what it fires, before the next one comes.
 3. State is written into overlays; `commit` writes down what changed, and nothing before.
+4. A task that raised is thrown away: made anew, it goes on from its last commit.
 """
 
 from __future__ import annotations
