@@ -29,6 +29,7 @@ from ottla.broker.group_coordinator import GroupCoordinator, GroupDuties
 from ottla.broker.handler_table import HandlerTable, Parts, handler_table
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.in_sync_changes import InSyncChanges
+from ottla.broker.leader_hints import with_leader_hints
 from ottla.broker.marker_delivery import MarkerDelivery
 from ottla.broker.membership import Membership
 from ottla.broker.metadata_store import is_shared, open_store
@@ -37,6 +38,7 @@ from ottla.broker.partitions import Partitions
 from ottla.broker.peers import Peers
 from ottla.broker.replicas import Replicas
 from ottla.broker.replication import Replication
+from ottla.broker.spoken_versions import speak
 from ottla.broker.standing import Standing
 from ottla.broker.system_clock import SystemClock
 from ottla.broker.topic_creation import TopicCreation
@@ -45,6 +47,7 @@ from ottla.broker.transaction_guard import TransactionGuard
 from ottla.broker.transaction_markers import MarkerWriter
 from ottla.cluster.changes import change_leader
 from ottla.cluster.config_changes import settle_shared_settings
+from ottla.cluster.features import confirm_understood, registered_features
 from ottla.cluster.image import Draft
 from ottla.cluster.layout import BrokerNode
 from ottla.cluster.metadata import ClusterMetadata
@@ -156,12 +159,14 @@ class Broker:
         cluster_id = known.cluster_id if known is not None else _new_cluster_id()
         self._metadata = await ClusterMetadata.open(self._store, cluster_id=cluster_id)
         self._directory.claim(Identity(broker_id, self._metadata.image.cluster_id))
+        await speak(self._metadata, broker_id, settings.replication.protocol_level)
         if not self._is_member:
             endpoints = settings.advertised_endpoints()
             await self._metadata.register(broker_id, self._node(tuple(map(str, endpoints))))
             await self._metadata.become_controller(broker_id, self._clock.now_ms())
             await self._metadata.change(self._settle_settings)
         self._view = ClusterView(self._metadata, broker_id, self._static)
+        self.partitions.image = lambda: self._metadata.image
 
     async def _join_cluster(self) -> None:
         """Makes this broker known to the others, now that they can connect to it."""
@@ -183,6 +188,11 @@ class Broker:
             begin=self._settle_settings,
         )
         await self._membership.join()
+        try:
+            await confirm_understood(self._store, self._settings.replication.protocol_level)
+        except BaseException:
+            await self._membership.leave()
+            raise
         self._stood()
 
     async def _leave_cluster(self, membership: Membership) -> None:
@@ -191,6 +201,8 @@ class Broker:
         if registered is not None and not self._standing.is_fenced:
             settings = self._view.settings.replication
             await depart(registered.id, registered.epoch, self._peers, settings)
+            # A follower that has left must not be taken back in by what it still asks for.
+            await self._replication.stop()
         await membership.leave()
 
     def _node(self, endpoints: tuple[str, ...]) -> BrokerNode:
@@ -203,6 +215,7 @@ class Broker:
             listener_security_protocol_map={"PLAINTEXT": "PLAINTEXT"},
             rack=self._settings.broker_rack,
             timestamp=str(self._clock.now_ms()),
+            features=registered_features(self._settings.replication.protocol_level),
         )
 
     def _settle_settings(self, draft: Draft) -> None:
@@ -229,12 +242,13 @@ class Broker:
             # What was not synced may be gone. A new epoch lets readers who saw it notice.
             await self._metadata.change(_lead_anew)
             self._directory.note_boot()
+        self._replication = Replication(self._view)
         self._follower = ClusterFollower(
             self._metadata,
             self._view,
             self.partitions,
             self._replicas,
-            Replication(self._view),
+            self._replication,
         )
         await self._follower.start()
         self._housekeeping = Housekeeping(
@@ -284,7 +298,9 @@ class Broker:
                 clock=self._clock,
             )
         )
-        return forwarding(table, self._metadata, self._peers)
+        if not self._is_member:
+            return table
+        return with_leader_hints(forwarding(table, self._metadata, self._peers), view)
 
     def _start_duties(self) -> None:
         self._housekeeping.start()

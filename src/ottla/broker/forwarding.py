@@ -12,7 +12,7 @@ from ottla.broker.peers import Peers, PeerUnreachable, is_peer
 from ottla.broker.request import Handler, RequestContext
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.registration import ControllerMoved
-from ottla.errors import ErrorCode
+from ottla.errors import ErrorCode, ProtocolError, RequestFailed, UnsupportedVersion
 from ottla.protocol.api import ApiKey
 from ottla.protocol.message import Message
 
@@ -27,6 +27,7 @@ FORWARDED: Final = frozenset(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         ApiKey.ELECT_LEADERS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.UPDATE_FEATURES,
     }
 )
 """What changes the metadata."""
@@ -46,9 +47,21 @@ class ForwardingHandler:
         if is_peer(context.client_id):
             raise ControllerMoved
         try:
-            return await self._peers.ask_controller(request, version=context.version)
+            return await self._ask_controller(request, context.version)
         except PeerUnreachable as error:
             raise ControllerMoved from error
+
+    async def _ask_controller(self, request: Message, version: int) -> Message:
+        """In the client's version, or in the newest the controller knows where that is older."""
+        try:
+            return await self._peers.ask_controller(request, version=version)
+        except UnsupportedVersion:
+            pass
+        try:
+            return await self._peers.ask_controller(request)
+        except ProtocolError as error:
+            reason = f"the controller does not know what was asked for: {error}"
+            raise RequestFailed(ErrorCode.UNSUPPORTED_VERSION, reason) from error
 
     def refuse(self, request: Any, code: ErrorCode) -> Message:
         return self._handler.refuse(request, code)

@@ -96,13 +96,20 @@ class GroupCoordinator(Coordinator[GroupShardOnLog]):
     def __init__(self, partitions: Partitions, view: ClusterView, clock: Clock) -> None:
         settings = view.settings.groups
         topics = GroupTopics(view)
+        offset_version_max = view.settings.replication.protocol_level.offset_value_version
 
         def own_settings(group_id: str) -> OwnGroupSettings:
             return OwnGroupSettings.from_overrides(view.image.group_configs(group_id), settings)
 
         def make_shard(_partition: Partition) -> GroupShardOnLog:
             return GroupShardOnLog(
-                GroupShard(settings, topics, new_member_id, own_settings=own_settings)
+                GroupShard(
+                    settings,
+                    topics,
+                    new_member_id,
+                    own_settings=own_settings,
+                    offset_version_max=offset_version_max,
+                )
             )
 
         topic = InternalTopic(

@@ -37,6 +37,7 @@ from ottla.broker.handlers.describe_quorum import DescribeQuorumHandler
 from ottla.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from ottla.broker.handlers.elect_leaders import ElectLeadersHandler
 from ottla.broker.handlers.end_txn import EndTxnHandler
+from ottla.broker.handlers.featured import FeaturedHandler
 from ottla.broker.handlers.fetch import FetchHandler
 from ottla.broker.handlers.find_coordinator import FindCoordinatorHandler, KeyType
 from ottla.broker.handlers.group_administration import (
@@ -83,6 +84,7 @@ from ottla.cluster.producer_ids import ProducerIds
 from ottla.coordination.group.shard import GroupShard
 from ottla.model.clock import Clock
 from ottla.protocol.api import ApiKey
+from ottla.settings.protocol_level import GROUP_FEATURE, NEWEST
 
 HandlerTable = dict[ApiKey, Handler]
 
@@ -118,7 +120,9 @@ def handler_table(parts: Parts) -> HandlerTable:
     settings = parts.view.settings.transactions
     table[ApiKey.API_VERSIONS] = ApiVersionsHandler(
         [*table, ApiKey.API_VERSIONS],
-        offers_two_phase_commit=settings.transaction_two_phase_commit_enable,
+        parts.view,
+        offers_two_phase_commit=settings.transaction_two_phase_commit_enable
+        and parts.view.settings.replication.protocol_level == NEWEST,
     )
     return table
 
@@ -175,7 +179,7 @@ def _cluster(parts: Parts) -> HandlerTable:
     return {
         ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(view),
         ApiKey.DESCRIBE_QUORUM: DescribeQuorumHandler(view),
-        ApiKey.UPDATE_FEATURES: UpdateFeaturesHandler(),
+        ApiKey.UPDATE_FEATURES: UpdateFeaturesHandler(parts.controller),
         ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsHandler(partitions, directory),
         ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsHandler(partitions, directory),
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdownHandler(leaderships),
@@ -213,8 +217,11 @@ def _groups(parts: Parts) -> HandlerTable:
         ApiKey.LIST_GROUPS: ListGroupsHandler(groups),
         ApiKey.DESCRIBE_GROUPS: DescribeGroupsHandler(groups),
         ApiKey.DELETE_GROUPS: DeleteGroupsHandler(groups),
-        ApiKey.CONSUMER_GROUP_HEARTBEAT: GroupRequestHandler(
-            groups, GroupShard.consumer_group_heartbeat
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: FeaturedHandler(
+            GroupRequestHandler(groups, GroupShard.consumer_group_heartbeat),
+            parts.view,
+            GROUP_FEATURE,
+            at_least=1,
         ),
         ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeHandler(groups),
     }

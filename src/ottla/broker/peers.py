@@ -1,7 +1,8 @@
 """Asks other brokers over the wire: one connection a peer, made when it is first needed.
 
-What is asked travels in the newest version that both brokers speak. Does not know what the answers
-mean, and does not ask again: whoever asked knows whether that is safe.
+What is asked travels in the newest version that both brokers speak and this one's level allows
+(spoken_versions.py). Does not know what the answers mean, and does not ask again: whoever asked
+knows whether that is safe.
 """
 
 from __future__ import annotations
@@ -11,19 +12,17 @@ from functools import cache
 from typing import Final
 
 from ottla.broker.cluster_view import ClusterView
+from ottla.broker.spoken_versions import SpokenVersions, Versions, ask_versions
 from ottla.errors import ErrorCode, OttlaError, UnsupportedVersion
 from ottla.model.ids import BrokerId
 from ottla.net.client_connection import ClientConnection, ConnectionFailed
 from ottla.net.listener import Address
-from ottla.protocol.api import APIS, Api, ApiKey
+from ottla.protocol.api import APIS, Api
 from ottla.protocol.frames import decode_response, decode_response_header, encode_request
 from ottla.protocol.message import Message
-from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 CONNECT_SECONDS_MAX: Final = 2.0
 ANSWER_SECONDS_MAX: Final = 30.0
-FIRST_VERSION: Final = 0
-"""Every broker there ever was answers ApiVersions in this version."""
 CLIENT_PREFIX: Final = "ottla-broker-"
 
 
@@ -45,20 +44,11 @@ class _Line:
         self.connection = connection
         self.address = address
         self._client_id = client_id
-        self._newest: dict[int, int] = {}
+        self.versions: Versions = {}
 
     async def greet(self) -> None:
         """Learn the versions."""
-        api = APIS[ApiKey.API_VERSIONS]
-        answer = await self.ask(api, FIRST_VERSION, ApiVersionsRequest(), CONNECT_SECONDS_MAX)
-        assert isinstance(answer, ApiVersionsResponse)
-        self._newest = {each.api_key: each.max_version for each in answer.api_keys}
-
-    def version_of(self, api: Api) -> int:
-        newest = self._newest.get(api.key, -1)
-        if newest < api.versions.first:
-            raise UnsupportedVersion(api.name, newest)
-        return min(newest, api.versions.last)
+        self.versions = await ask_versions(self.connection, self._client_id)
 
     async def ask(self, api: Api, version: int, request: Message, timeout_s: float) -> Message:
         connection = self.connection
@@ -74,6 +64,7 @@ class Peers:
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
+        self._spoken = SpokenVersions.of(view.settings.replication.protocol_level)
         self._lines: dict[BrokerId, _Line] = {}
         self._opening: dict[BrokerId, asyncio.Lock] = {}
 
@@ -85,12 +76,17 @@ class Peers:
         version: int | None = None,
         timeout_s: float = ANSWER_SECONDS_MAX,
     ) -> Message:
-        """The answer of a broker; PeerUnreachable where there is none."""
+        """The answer of a broker; PeerUnreachable where there is none.
+
+        A `version` is kept to: UnsupportedVersion where it is newer than what may be sent.
+        """
         api = api_of_request(type(request))
         try:
             line = await self._line(broker_id)
-            chosen = line.version_of(api) if version is None else version
-            return await line.ask(api, chosen, request, timeout_s)
+            newest = self._spoken.version_for(api, line.versions)
+            if version is not None and version > newest:
+                raise UnsupportedVersion(api.name, version)
+            return await line.ask(api, newest if version is None else version, request, timeout_s)
         except ConnectionFailed as failure:
             raise PeerUnreachable(broker_id, failure.reason) from failure
 

@@ -24,7 +24,8 @@ import msgspec
 
 from ottla.broker.follower_throttle import FollowerThrottle
 from ottla.broker.partition import Partition
-from ottla.errors import ErrorCode, OttlaError, RequestFailed
+from ottla.broker.spoken_versions import NEWEST_SPOKEN, SpokenVersions, ask_versions
+from ottla.errors import ErrorCode, OttlaError, RequestFailed, UnsupportedVersion
 from ottla.model.ids import NO_LEADER_EPOCH, BrokerId, LeaderEpoch, Offset, TopicId
 from ottla.net.client_connection import ClientConnection, ConnectionFailed
 from ottla.net.listener import Address
@@ -42,7 +43,8 @@ from ottla.protocol.messages.fetch import (
 )
 from ottla.records.batch import split
 
-FETCH_VERSION: Final = 17
+FETCH_VERSION_MIN: Final = 15
+"""The first in which a follower says who it is the way this one does."""
 PARTITION_BYTES_MAX: Final = 1024 * 1024
 RESPONSE_BYTES_MAX: Final = 10 * 1024 * 1024
 WAIT_MS_MAX: Final = 500
@@ -77,12 +79,19 @@ class ReplicaFetcher:
     """One leader, and the partitions this broker follows it in."""
 
     def __init__(
-        self, broker_id: BrokerId, leader: BrokerId, address: Address, throttle: FollowerThrottle
+        self,
+        broker_id: BrokerId,
+        leader: BrokerId,
+        address: Address,
+        throttle: FollowerThrottle,
+        spoken: SpokenVersions = NEWEST_SPOKEN,
     ) -> None:
         self._broker_id = broker_id
         self._leader = leader
         self._address = address
         self._throttle = throttle
+        self._spoken = spoken
+        self._client_id = f"broker-{broker_id}"
         self._partitions: dict[Key, Partition] = {}
         self._paused: set[Key] = set()
         self._asked: dict[Key, Asked] = {}
@@ -136,6 +145,7 @@ class ReplicaFetcher:
         async with connection:
             self._session_id = self._session_epoch = 0
             self._asked.clear()
+            version = await self._agree(connection)
             while True:
                 await self._sync()
                 self._hold_back()
@@ -143,7 +153,7 @@ class ReplicaFetcher:
                     self._changed.clear()
                     await self._changed.wait()
                     continue
-                response = await self._fetch(connection)
+                response = await self._fetch(connection, version)
                 self._take(response)
 
     async def _sync(self) -> None:
@@ -181,15 +191,21 @@ class ReplicaFetcher:
 
     # --- asking ---
 
-    async def _fetch(self, connection: ClientConnection) -> FetchResponse:
+    async def _agree(self, connection: ClientConnection) -> int:
+        """The version of Fetch that both brokers speak."""
+        versions = await ask_versions(connection, self._client_id)
+        version = self._spoken.version_for(APIS[ApiKey.FETCH], versions)
+        if version < FETCH_VERSION_MIN:
+            raise UnsupportedVersion(APIS[ApiKey.FETCH].name, version)
+        return version
+
+    async def _fetch(self, connection: ClientConnection, version: int) -> FetchResponse:
         api = APIS[ApiKey.FETCH]
         correlation_id = connection.next_correlation_id()
-        frame = encode_request(
-            api, FETCH_VERSION, correlation_id, f"broker-{self._broker_id}", self._request()
-        )
+        frame = encode_request(api, version, correlation_id, self._client_id, self._request())
         answer = await connection.request(frame, correlation_id, timeout_s=ANSWER_SECONDS_MAX)
-        _, position = decode_response_header(answer, api, FETCH_VERSION)
-        response = decode_response(api, FETCH_VERSION, answer, position)
+        _, position = decode_response_header(answer, api, version)
+        response = decode_response(api, version, answer, position)
         assert isinstance(response, FetchResponse)
         return response
 

@@ -9,6 +9,7 @@ from ottla.broker.cluster_view import ClusterView
 from ottla.broker.follower_throttle import FollowerThrottle
 from ottla.broker.partition import Partition
 from ottla.broker.replica_fetcher import ReplicaFetcher
+from ottla.broker.spoken_versions import SpokenVersions
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.net.listener import Address
 
@@ -20,12 +21,14 @@ class Replication:
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
+        self._spoken = SpokenVersions.of(view.settings.replication.protocol_level)
         self._throttle = FollowerThrottle(
             view.broker_id, lambda: view.settings.replication, lambda: view.image
         )
         self._fetchers: dict[BrokerId, tuple[Address, ReplicaFetcher]] = {}
         self._followed: dict[TopicPartition, BrokerId] = {}
         self._ending: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
 
     def update(self, partition: Partition) -> None:
         """Follows the partition's leader of now, or nobody."""
@@ -48,19 +51,22 @@ class Replication:
                 self._end(leader)
 
     async def stop(self) -> None:
-        """Ends all fetchers."""
+        """Ends all fetchers, for good."""
+        self._is_stopped = True
         for leader in tuple(self._fetchers):
             self._end(leader)
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _fetcher(self, leader: BrokerId) -> ReplicaFetcher | None:
         address = self._view.address_of(leader)
-        if address is None:
-            return None  # It has gone; the controller will name another leader.
+        if address is None or self._is_stopped:
+            return None  # It has gone; the controller will name another leader. Or we are going.
         known = self._fetchers.get(leader)
         if known is not None and known[0] == address:
             return known[1]
-        fetcher = ReplicaFetcher(self._view.broker_id, leader, address, self._throttle)
+        fetcher = ReplicaFetcher(
+            self._view.broker_id, leader, address, self._throttle, self._spoken
+        )
         if known is not None:
             for partition in self._end(leader):
                 fetcher.follow(partition)

@@ -88,9 +88,10 @@ class TransactionCoordinator(Coordinator[TransactionShardOnLog]):
         self, partitions: Partitions, view: ClusterView, clock: Clock, delivery: MarkerDelivery
     ) -> None:
         settings = view.settings.transactions
+        version_max = view.settings.replication.protocol_level.transaction_value_version
 
         def make_shard(partition: Partition) -> TransactionShardOnLog:
-            shard = TransactionShard(settings, partition.leader_epoch)
+            shard = TransactionShard(settings, partition.leader_epoch, version_max)
             return TransactionShardOnLog(shard, delivery, clock)
 
         topic = InternalTopic(

@@ -70,6 +70,8 @@ class BrokerImage(msgspec.Struct, frozen=True):
     endpoints: tuple[str, ...]
     rack: str | None
     epoch: int
+    features: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """The highest level it can have of each feature."""
 
 
 class ConfigImage(msgspec.Struct, frozen=True):
@@ -94,6 +96,9 @@ class ClusterImage(msgspec.Struct, frozen=True):
     """Settings of users, clients, addresses and groups, by place: users/alice, groups/readers."""
     metric_names: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Topics with a dot or an underscore, by their name with dots made underscores."""
+    features: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """The level of each feature that the whole cluster has."""
+    features_version: int = NO_NODE_VERSION
 
     def topic_by_id(self, topic_id: TopicId) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
@@ -142,6 +147,8 @@ class Draft:
         self._metric_names: dict[str, str] = {}
         self._broker_configs: dict[str, ConfigImage] = {}
         self._entity_configs: dict[str, ConfigImage] = {}
+        self.features = base.features
+        self.features_version = base.features_version
 
     @property
     def topics(self) -> Mapping[str, TopicImage]:
@@ -192,6 +199,11 @@ class Draft:
     def put_entity_config(self, entity: str, config: ConfigImage) -> None:
         self._entity_configs[entity] = config
 
+    def put_features(self, levels: Mapping[str, int]) -> None:
+        """The levels of all features from now on."""
+        self.features = levels
+        self.features_version += 1
+
     def image(self) -> ClusterImage:
         """The finished picture. The draft must not be changed after it."""
         base = self.base
@@ -206,6 +218,8 @@ class Draft:
             broker_configs={**base.broker_configs, **self._broker_configs},
             entity_configs={**base.entity_configs, **self._entity_configs},
             metric_names=self.metric_names,
+            features=self.features,
+            features_version=self.features_version,
         )
 
     def change(self) -> Change:
@@ -239,7 +253,7 @@ def image_from(nodes: Mapping[str, Node]) -> ClusterImage:
 
 
 def image_without_topics(nodes: Mapping[str, Node]) -> ClusterImage:
-    """The brokers and the controller that the nodes show."""
+    """The brokers, the controller and the features that the nodes show."""
     cluster_id, controller, epoch = "", NO_LEADER, 0
     if (node := nodes.get(layout.CLUSTER_ID)) is not None:
         cluster_id = layout.decode(layout.ClusterIdNode, node.data, layout.CLUSTER_ID).id
@@ -254,7 +268,18 @@ def image_without_topics(nodes: Mapping[str, Node]) -> ClusterImage:
         controller_id=BrokerId(controller),
         controller_epoch=epoch,
         brokers={broker.id: broker for broker in brokers},
+        features=_features(nodes),
+        features_version=nodes[layout.FEATURES].version
+        if layout.FEATURES in nodes
+        else NO_NODE_VERSION,
     )
+
+
+def _features(nodes: Mapping[str, Node]) -> Mapping[str, int]:
+    node = nodes.get(layout.FEATURES)
+    if node is None:
+        return {}
+    return layout.decode(layout.FeatureNode, node.data, layout.FEATURES).features
 
 
 def _children(nodes: Mapping[str, Node], parent: str) -> Iterable[str]:
@@ -271,7 +296,13 @@ def _below(nodes: Mapping[str, Node], roots: Iterable[str]) -> Iterable[str]:
 def _broker(nodes: Mapping[str, Node], name: str) -> BrokerImage:
     path = f"{layout.BROKER_IDS}/{name}"
     found = layout.decode(layout.BrokerNode, nodes[path].data, path)
-    return BrokerImage(BrokerId(int(name)), found.endpoints, found.rack, nodes[path].czxid)
+    return broker_from(BrokerId(int(name)), found, nodes[path].czxid)
+
+
+def broker_from(broker_id: BrokerId, node: layout.BrokerNode, epoch: int) -> BrokerImage:
+    """A broker as its registration shows it."""
+    features = {name: levels.get("max_version", 0) for name, levels in node.features.items()}
+    return BrokerImage(broker_id, node.endpoints, node.rack, epoch, features)
 
 
 def config_from(nodes: Mapping[str, Node], path: str) -> ConfigImage:

@@ -32,6 +32,7 @@ ENTITY_CONFIGS: Final = (
 )
 """Where settings of what is neither topic nor broker lie."""
 TOPIC_DELETIONS: Final = "/admin/delete_topics"
+FEATURES: Final = "/feature"
 DEFAULT_ENTITY: Final = "<default>"
 
 ROOTS: Final = (
@@ -109,6 +110,14 @@ class ClusterIdNode(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str = "1"
     id: str
+
+
+class FeatureNode(msgspec.Struct, frozen=True, kw_only=True):
+    """The level of each feature that the whole cluster has."""
+
+    version: int = 2
+    status: int = 1
+    features: dict[str, int]
 
 
 class ProducerIdBlockNode(msgspec.Struct, frozen=True, kw_only=True):

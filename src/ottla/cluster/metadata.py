@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from ottla.cluster import layout, registration
 from ottla.cluster.certainty import multi_for_certain
-from ottla.cluster.image import BrokerImage, ClusterImage, Draft, image_from
+from ottla.cluster.image import BrokerImage, ClusterImage, Draft, broker_from, image_from
 from ottla.cluster.news import News, read_news
 from ottla.cluster.registration import ControllerMoved, Controllership
 from ottla.cluster.store import (
@@ -157,7 +157,7 @@ class ClusterMetadata:
             epoch = await registration.register(
                 self.store, broker_id, broker, patience_seconds=patience_seconds
             )
-            registered = BrokerImage(broker_id, broker.endpoints, broker.rack, epoch)
+            registered = broker_from(broker_id, broker, epoch)
             brokers = {**self.image.brokers, broker_id: registered}
             self._publish(replace(self.image, brokers=brokers))
         return registered

@@ -33,7 +33,7 @@ class News(msgspec.Struct):
 
     is_everything: bool = False
     are_brokers: bool = False
-    """The living brokers, or the controller."""
+    """The living brokers, the controller, or the levels of features."""
     topics: set[str] = msgspec.field(default_factory=set)
     states: set[tuple[str, int]] = msgspec.field(default_factory=set)
     """Partitions whose leader or set in sync changed, of topics that are otherwise as they were."""
@@ -49,7 +49,7 @@ class News(msgspec.Struct):
         """Something happened at a path."""
         parts = path.split("/")[1:]
         match parts:
-            case ["brokers", "ids", _] | ["controller"] | ["controller_epoch"]:
+            case ["brokers", "ids", _] | ["controller"] | ["controller_epoch"] | ["feature"]:
                 self.are_brokers = True
             case ["brokers", "topics", topic]:
                 self.topics.add(topic)
@@ -94,13 +94,16 @@ async def read_news(store: MetadataStore, image: ClusterImage, news: News) -> Cl
 async def _with_brokers(store: MetadataStore, image: ClusterImage) -> ClusterImage:
     names = await store.children(BROKER_IDS)
     paths = [f"{BROKER_IDS}/{name}" for name in names]
-    nodes = await store.get_many([layout.CONTROLLER, layout.CONTROLLER_EPOCH, *paths])
+    roots = [layout.CONTROLLER, layout.CONTROLLER_EPOCH, layout.FEATURES]
+    nodes = await store.get_many([*roots, *paths])
     found = image_without_topics(nodes)
     return replace(
         image,
         brokers=image.brokers if found.brokers == image.brokers else found.brokers,
         controller_id=found.controller_id,
         controller_epoch=found.controller_epoch,
+        features=found.features,
+        features_version=found.features_version,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ottla.settings.declare import LONG_MAX, Kind, Setting, declare
+from ottla.settings.protocol_level import LEVELS, NEWEST, ProtocolLevel, level_named
 
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
@@ -59,6 +60,22 @@ class ReplicationSettings:
         Setting("follower.replication.throttled.rate", Kind.LONG, at_least=0, is_live=True),
         "The most bytes a second this broker fetches for its own throttled replicas.",
     )
+
+    inter_broker_protocol_version: str = declare(
+        NEWEST.name,
+        Setting(
+            "inter.broker.protocol.version",
+            Kind.STRING,
+            one_of=tuple(level.name for level in LEVELS),
+        ),
+        "What brokers say to each other and write to their own topics; raised once all of them run"
+        " a program that knows it, and never lowered.",
+    )
+
+    @property
+    def protocol_level(self) -> ProtocolLevel:
+        """What this broker speaks to others."""
+        return level_named(self.inter_broker_protocol_version)
 
     @property
     def may_read_from_followers(self) -> bool:

@@ -29,6 +29,7 @@ _GROUPS: Final = "the group coordinator has no such knob"
 _TRANSACTIONS: Final = "the transaction coordinator has no such knob"
 _OLD: Final = "Kafka itself has dropped it"
 _LOG: Final = "the log has no such knob"
+_FORMAT: Final = "records are kept in format 2 only, which every broker there is can read"
 _NETWORK: Final = "the network layer has no such knob"
 
 _PREFIXES: Final[tuple[tuple[str, str], ...]] = (
@@ -131,12 +132,11 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "log.dir.failure.timeout.ms",
         "log.initial.task.delay.ms",
     ),
+    _FORMAT: ("log.message.format.version",),
     _NETWORK: ("max.connection.creation.rate", "max.connections.per.ip.overrides"),
     _OLD: (
         "broker.id.generation.enable",
-        "inter.broker.protocol.version",
         "log.message.downconversion.enable",
-        "log.message.format.version",
         "log.message.timestamp.difference.max.ms",
         "offsets.commit.required.acks",
         "reserved.broker.max.id",

@@ -16,6 +16,7 @@ from typing import Final
 
 START_SECONDS_MAX: Final = 30.0
 STOP_SECONDS_MAX: Final = 30.0
+PROGRAM: Final = (sys.executable, "-m", "ottla")
 _READY: Final = "ready on "
 
 
@@ -42,7 +43,10 @@ class ChildBroker:
         self._own_directory = None if data else tempfile.TemporaryDirectory(prefix="ottla-test-")
         self.data = Path(data or self._own_directory.name)  # type: ignore[union-attr]
         self._port = port
-        self._settings = dict(settings or {})
+        self.settings = dict(settings or {})
+        """What it is started with; a change counts from the next start on."""
+        self.program: Sequence[str] = PROGRAM
+        """What runs; another program may take over the data at the next start."""
         self._arguments = tuple(arguments)
         self._is_own_session = is_own_session
         self._process: subprocess.Popen[str] | None = None
@@ -85,9 +89,9 @@ class ChildBroker:
 
     def launch(self) -> None:
         """Starts the process, without waiting for it."""
-        command = [sys.executable, "-m", "ottla", "serve"]
+        command = [*self.program, "serve"]
         command += ["--listen", f"127.0.0.1:{self._port}", "--data", str(self.data)]
-        for name, value in self._settings.items():
+        for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
         command += self._arguments
         with self.log_path.open("ab") as log:

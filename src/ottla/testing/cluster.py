@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Final
 
 from ottla.testing import network_source
-from ottla.testing.child import ChildBroker
+from ottla.testing.child import PROGRAM, ChildBroker
 from ottla.testing.cluster_view import ClusterView
 from ottla.testing.network import CLIENTS, ZOOKEEPER, Network, Node
 from ottla.testing.zookeeper import Ensemble, ZooKeeper, ZooKeeperServer, free_ports
@@ -57,6 +57,8 @@ class Shape:
     can_partition: bool = True
     syncs_zookeeper: bool = False
     session_timeout_ms: int = SESSION_TIMEOUT_MS
+    program: Sequence[str] = PROGRAM
+    """What brokers run, at first; `cluster.brokers[n].program` can be changed."""
     is_own_session: bool = False
     """Whether Ctrl-C is only for whoever starts it, and then stops brokers before ZooKeeper."""
 
@@ -283,7 +285,7 @@ class Cluster:
     def _broker(self, number: int, port: int) -> ChildBroker:
         servers = ",".join(self._zookeeper_address(number, each) for each in self.zookeeper.servers)
         timeout_ms = self._shape.session_timeout_ms
-        return ChildBroker(
+        broker = ChildBroker(
             data=self.data / f"broker-{number}",
             port=port,
             settings=self._shape.broker_settings(),
@@ -294,6 +296,8 @@ class Cluster:
                 f"--advertise={self._addresses[number]}",
             ),
         )
+        broker.program = self._shape.program
+        return broker
 
     def _zookeeper_address(self, broker: int, server: ZooKeeperServer) -> str:
         if self._network is None:

@@ -12,7 +12,7 @@ from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.handlers.fetch import FetchHandler
 from ottla.broker.partition import Partition, Services
 from ottla.broker.partitions import Partitions
-from ottla.broker.replica_fetcher import FETCH_VERSION, ReplicaFetcher
+from ottla.broker.replica_fetcher import FETCH_VERSION_MIN, ReplicaFetcher
 from ottla.broker.replica_reads import ReplicaReads
 from ottla.broker.request import RequestContext
 from ottla.broker.standing import Standing
@@ -73,7 +73,7 @@ class Replica:
     def answer(self, request: FetchRequest) -> FetchResponse:
         request.max_wait_ms = 0
         running = self._handler.handle(
-            request, RequestContext(FETCH_VERSION, "broker", Peer("here", 1))
+            request, RequestContext(FETCH_VERSION_MIN, "broker", Peer("here", 1))
         )
         try:
             running.send(None)

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from ottla.net.listener import Address
 from ottla.protocol.api import APIS, ApiKey
 from ottla.protocol.frames import decode_request, decode_request_header, encode_response
+from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from ottla.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -67,6 +68,9 @@ class Leader:
 
     def __init__(self) -> None:
         self.requests: list[FetchRequest] = []
+        self.versions: list[int] = []
+        """In which version each request came."""
+        self.newest_version = APIS[ApiKey.FETCH].versions.last
         self.connections = 0
         self.address = Address("127.0.0.1", 0)
         self._script: deque[FetchResponse | None] = deque()
@@ -96,10 +100,19 @@ class Leader:
         size = int.from_bytes(await reader.readexactly(4), "big")
         frame = memoryview(await reader.readexactly(size))
         header, position = decode_request_header(frame)
+        if header.api_key == ApiKey.API_VERSIONS:
+            spoken = ApiVersionsResponse(
+                api_keys=[ApiVersion(ApiKey.FETCH, 4, self.newest_version)]
+            )
+            api = APIS[ApiKey.API_VERSIONS]
+            reply = encode_response(api, header.api_version, header.correlation_id, spoken)
+            writer.write(reply.data)
+            return True
         api = APIS[ApiKey.FETCH]
         request = decode_request(header, frame, position)
         assert isinstance(request, FetchRequest)
         self.requests.append(request)
+        self.versions.append(header.api_version)
         while not self._script:
             self._told.clear()
             await self._told.wait()

@@ -1,4 +1,5 @@
-"""ApiVersions: what this broker speaks, computed from the handlers it has."""
+"""ApiVersions: what this broker speaks, computed from the handlers it has, and which features the
+cluster has."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from ottla.broker.cluster_view import ClusterView
 from ottla.broker.request import RequestContext
 from ottla.errors import ErrorCode
 from ottla.protocol.api import APIS, ApiKey
@@ -16,17 +18,21 @@ from ottla.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from ottla.settings.protocol_level import NEWEST
 
 FIRST_VERSION_WITH_CLIENT_NAME: Final = 3
-TRANSACTIONS: Final = "transaction.version"
-TRANSACTION_VERSION: Final = 2
+FIRST_VERSION_WITH_LEVEL_ZERO: Final = 4
+"""Clients that ask in an earlier version fail at a feature whose lowest level is 0."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
 class ApiVersionsHandler:
     """Answers every client's first question."""
 
-    def __init__(self, served: Iterable[ApiKey], *, offers_two_phase_commit: bool) -> None:
+    def __init__(
+        self, served: Iterable[ApiKey], view: ClusterView, *, offers_two_phase_commit: bool
+    ) -> None:
+        self._view = view
         self._versions = []
         for key in sorted(served):
             versions = APIS[key].stable_versions
@@ -44,12 +50,27 @@ class ApiVersionsHandler:
             return self.refuse(request, ErrorCode.INVALID_REQUEST)
         return ApiVersionsResponse(
             api_keys=self._versions,
-            supported_features=[SupportedFeatureKey(TRANSACTIONS, 0, TRANSACTION_VERSION)],
-            finalized_features_epoch=0,
-            finalized_features=[
-                FinalizedFeatureKey(TRANSACTIONS, TRANSACTION_VERSION, TRANSACTION_VERSION)
-            ],
+            supported_features=self._supported(context.version),
+            finalized_features_epoch=self._view.image.features_version,
+            finalized_features=self._finalized(),
         )
+
+    def _supported(self, version: int) -> list[SupportedFeatureKey]:
+        lowest = 0 if version >= FIRST_VERSION_WITH_LEVEL_ZERO else 1
+        level = self._view.settings.replication.protocol_level
+        return [
+            SupportedFeatureKey(name, lowest, highest)
+            for name, highest in level.features.items()
+            if highest >= lowest
+        ]
+
+    def _finalized(self) -> list[FinalizedFeatureKey]:
+        levels, known = self._view.image.features, NEWEST.features
+        return [
+            FinalizedFeatureKey(name, levels[name], levels[name])
+            for name in known
+            if levels.get(name)
+        ]
 
     def refuse(self, _request: ApiVersionsRequest, code: ErrorCode) -> ApiVersionsResponse:
         """Also the answer to a version nobody knows: then the range of this API must be in it."""

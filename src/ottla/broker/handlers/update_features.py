@@ -1,12 +1,12 @@
-"""UpdateFeatures: every feature is at its highest level, where it stays."""
+"""UpdateFeatures: raise the level of features that the whole cluster has. None is ever lowered."""
 
 from __future__ import annotations
 
-from ottla.broker.handlers.api_versions import TRANSACTION_VERSION, TRANSACTIONS
+from ottla.broker.controller import Controller
 from ottla.broker.request import RequestContext
+from ottla.cluster.features import FeatureRefused, raise_features
 from ottla.errors import ErrorCode
 from ottla.protocol.messages.update_features import (
-    FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
@@ -14,29 +14,28 @@ from ottla.protocol.messages.update_features import (
 
 
 class UpdateFeaturesHandler:
-    """Grants what is so already. One refused update refuses the request, as in Kafka."""
+    """Gives features the levels that every broker can have.
+
+    One refused update refuses the request, as in Kafka.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
 
     async def handle(
         self, request: UpdateFeaturesRequest, _context: RequestContext
     ) -> UpdateFeaturesResponse:
-        refused = [update for update in request.feature_updates if not _is_in_force(update)]
-        if refused:
-            code = ErrorCode.INVALID_UPDATE_VERSION
-            names = ", ".join(f"{each.feature} {each.max_version_level}" for each in refused)
-            return UpdateFeaturesResponse(
-                error_code=code, error_message=f"this broker cannot have {names}"
+        wanted = {update.feature: update.max_version_level for update in request.feature_updates}
+        try:
+            await self._controller.change(
+                lambda draft: raise_features(draft, wanted), validate_only=request.validate_only
             )
+        except FeatureRefused as refusal:
+            return UpdateFeaturesResponse(error_code=refusal.code, error_message=str(refusal))
         return UpdateFeaturesResponse(
             error_message=None,
-            results=[
-                UpdatableFeatureResult(update.feature, ErrorCode.NONE, None)
-                for update in request.feature_updates
-            ],
+            results=[UpdatableFeatureResult(name, ErrorCode.NONE, None) for name in wanted],
         )
 
     def refuse(self, _request: UpdateFeaturesRequest, code: ErrorCode) -> UpdateFeaturesResponse:
         return UpdateFeaturesResponse(error_code=code, error_message=code.sentence)
-
-
-def _is_in_force(update: FeatureUpdateKey) -> bool:
-    return update.feature == TRANSACTIONS and update.max_version_level == TRANSACTION_VERSION

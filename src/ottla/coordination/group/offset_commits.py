@@ -14,7 +14,11 @@ from ottla.coordination.group.commit_rules import Committer, Refusal, always, no
 from ottla.coordination.group.groups import Group, Groups
 from ottla.coordination.group.offsets import CommittedOffset, OffsetKey, Offsets
 from ottla.coordination.group.outcome import Call, Outcome
-from ottla.coordination.group.records import offset_record, offset_tombstone
+from ottla.coordination.group.records import (
+    OFFSET_VALUE_VERSION_WITH_TOPIC_ID,
+    offset_record,
+    offset_tombstone,
+)
 from ottla.coordination.group.topics import Topics
 from ottla.errors import ErrorCode, RequestFailed
 from ottla.model.ids import NO_TOPIC_ID, TopicId
@@ -59,11 +63,18 @@ _Partition = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 class OffsetCommits:
     """The decisions about a shard's committed offsets."""
 
-    __slots__ = ("_groups", "_offsets", "_settings", "_topics")
+    __slots__ = ("_groups", "_offsets", "_settings", "_topics", "_version_max")
 
     def __init__(
-        self, settings: GroupSettings, topics: Topics, groups: Groups, offsets: Offsets
+        self,
+        settings: GroupSettings,
+        topics: Topics,
+        groups: Groups,
+        offsets: Offsets,
+        version_max: int = OFFSET_VALUE_VERSION_WITH_TOPIC_ID,
     ) -> None:
+        self._version_max = version_max
+        """The newest version of records that every broker can read."""
         self._settings = settings
         self._topics = topics
         self._groups = groups
@@ -170,7 +181,9 @@ class OffsetCommits:
         count = None if name is None else self._topics.partition_count(name)
         if name is None or count is None:
             return _TopicWriter(group_id, "", NO_TOPIC_ID, 0, missing, self._limit, outcome)
-        topic_id = self._topics.id_of(name) or NO_TOPIC_ID
+        topic_id = NO_TOPIC_ID
+        if self._version_max >= OFFSET_VALUE_VERSION_WITH_TOPIC_ID:
+            topic_id = self._topics.id_of(name) or NO_TOPIC_ID
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _TopicWriter(group_id, name, topic_id, count, missing, self._limit, outcome)
 

@@ -28,7 +28,7 @@ _PREFIX: Final = struct.Struct(">h")
 _GROUP_VALUE_VERSION: Final = 3
 """The newest version without tagged fields; Kafka writes this one too."""
 _OFFSET_VALUE_VERSION: Final = 3
-_OFFSET_VALUE_VERSION_WITH_TOPIC_ID: Final = 4
+OFFSET_VALUE_VERSION_WITH_TOPIC_ID: Final = 4
 _OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
 
 _CLASSES: Final[dict[int, tuple[type[Message], type[Message]]]] = {
@@ -122,7 +122,7 @@ def offset_record(key: OffsetCommitKey, value: OffsetCommitValue) -> NewRecord:
     if value.expire_timestamp >= 0:
         return new_record(key, value, _OFFSET_VALUE_VERSION_WITH_EXPIRY)
     if value.topic_id != NO_TOPIC_ID:
-        return new_record(key, value, _OFFSET_VALUE_VERSION_WITH_TOPIC_ID)
+        return new_record(key, value, OFFSET_VALUE_VERSION_WITH_TOPIC_ID)
     return new_record(key, value, _OFFSET_VALUE_VERSION)
 
 

@@ -28,7 +28,12 @@ from ottla.coordination.group.offset_commits import EXPIRED_PER_DECISION_MAX, Of
 from ottla.coordination.group.offset_reads import FetchStyle, OffsetReads
 from ottla.coordination.group.offsets import Offsets
 from ottla.coordination.group.outcome import Call, Outcome
-from ottla.coordination.group.records import group_record, groups_of, new_record
+from ottla.coordination.group.records import (
+    OFFSET_VALUE_VERSION_WITH_TOPIC_ID,
+    group_record,
+    groups_of,
+    new_record,
+)
 from ottla.coordination.group.replay import Replay
 from ottla.coordination.group.stage import Stage
 from ottla.coordination.group.subscriptions import refresh
@@ -85,11 +90,14 @@ class GroupShard:
         new_member_id: Callable[[str], str],
         *,
         own_settings: Callable[[str], OwnGroupSettings] | None = None,
+        offset_version_max: int = OFFSET_VALUE_VERSION_WITH_TOPIC_ID,
     ) -> None:
         self._groups = Groups()
         self._offsets = Offsets()
         self._replay = Replay(self._groups, self._offsets)
-        self._commits = OffsetCommits(settings, topics, self._groups, self._offsets)
+        self._commits = OffsetCommits(
+            settings, topics, self._groups, self._offsets, offset_version_max
+        )
         self._reads = OffsetReads(topics, self._groups, self._offsets)
         self._topics = topics
         self._default_assignor = settings.group_consumer_assignors[0]

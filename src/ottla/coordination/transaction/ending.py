@@ -33,7 +33,7 @@ from ottla.errors import ErrorCode, RequestFailed
 from ottla.model.ids import NO_PRODUCER_ID, ProducerEpoch, ProducerId
 from ottla.protocol.messages.end_txn import EndTxnRequest
 
-_ENDING_BUMPS_FROM: Final = 5
+ENDING_BUMPS_FROM: Final = 5
 """From this version of EndTxn on, it is the second version of the protocol."""
 
 
@@ -47,7 +47,7 @@ def end(
     """The transaction with its outcome decided; nothing if the request is a retry of one done."""
     check_transactional_id(request.transactional_id)
     asking = Producer(ProducerId(request.producer_id), ProducerEpoch(request.producer_epoch))
-    if version < _ENDING_BUMPS_FROM:
+    if version < ENDING_BUMPS_FROM:
         transaction = check_holder(transaction, asking)
         if not _may_end_in_first_version(transaction, is_commit=request.committed):
             return None

@@ -2,6 +2,8 @@
 
 A transaction of the first version of the protocol is written in version 0 of the record, which
 old tools read; what only version 1 can say (other producer ids, the client's version) in version 1.
+Where not all brokers can read that, it is left out: a producer that did not get the answer to its
+last request is fenced then, as by the programs of that time.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ from ottla.protocol.messages.transaction_records import (
 
 _PREFIX: Final = struct.Struct(">h")
 _KEY_VERSION: Final = 0
-_VALUE_VERSION_MAX: Final = 1
+VALUE_VERSION_MAX: Final = 1
 
 
-def record_of(transaction: Transaction) -> NewRecord:
+def record_of(transaction: Transaction, version_max: int = VALUE_VERSION_MAX) -> NewRecord:
     """The record that says where the transaction stands now."""
-    version = 1 if _needs_tags(transaction) else 0
+    version = min(1 if _needs_tags(transaction) else 0, version_max)
     value = _PREFIX.pack(version) + encode(_value_of(transaction), version)
     return NewRecord(_key_of(transaction.transactional_id), value)
 
@@ -49,7 +51,7 @@ def transactional_id_of(key: bytes) -> str | None:
 def transaction_of(transactional_id: str, value: bytes) -> Transaction:
     """The transaction that a record's value describes."""
     version = _prefix_of(value)
-    if not 0 <= version <= _VALUE_VERSION_MAX:
+    if not 0 <= version <= VALUE_VERSION_MAX:
         raise UnsupportedVersion("TransactionLogValue", version)
     fields = decode(TransactionLogValue, value[_PREFIX.size :], version)
     producer = _producer(fields.producer_id, fields.producer_epoch)

@@ -14,10 +14,11 @@ from ottla.coordination.decision import Caller, NewRecord, Reply, StartTimer, Ti
 from ottla.coordination.transaction import adding, answers, listing
 from ottla.coordination.transaction.adding import Addition
 from ottla.coordination.transaction.decision import NOTHING, TransactionDecision, WriteMarkers
-from ottla.coordination.transaction.ending import end, time_out
+from ottla.coordination.transaction.ending import ENDING_BUMPS_FROM, end, time_out
 from ottla.coordination.transaction.init import check_init, init
 from ottla.coordination.transaction.markers import MarkersUnderWay
 from ottla.coordination.transaction.records import (
+    VALUE_VERSION_MAX,
     record_of,
     tombstone_of,
     transaction_of,
@@ -48,10 +49,17 @@ _FIRST_PROTOCOL: Final = 0
 class TransactionShard:
     """The transaction coordinator of one partition, while this broker leads it."""
 
-    __slots__ = ("_markers", "_ongoing", "_settings", "_transactions")
+    __slots__ = ("_markers", "_ongoing", "_settings", "_transactions", "_version_max")
 
-    def __init__(self, settings: TransactionSettings, coordinator_epoch: int) -> None:
+    def __init__(
+        self,
+        settings: TransactionSettings,
+        coordinator_epoch: int,
+        version_max: int = VALUE_VERSION_MAX,
+    ) -> None:
         self._settings = settings
+        self._version_max = version_max
+        """The newest version of records that every broker can read."""
         self._transactions: dict[str, Transaction] = {}
         self._ongoing: set[str] = set()
         self._markers = MarkersUnderWay(coordinator_epoch)
@@ -81,7 +89,7 @@ class TransactionShard:
         prepared = [each for each in self._transactions.values() if each.state.is_prepared]
         markers = [self._markers.begin(each) for each in prepared]
         return TransactionDecision(
-            tuple(record_of(each.completed(now_ms)) for each in prepared if not each.partitions),
+            tuple(self._record(each.completed(now_ms)) for each in prepared if not each.partitions),
             markers=tuple(each for each in markers if each.partitions),
         )
 
@@ -125,6 +133,8 @@ class TransactionShard:
         transaction = self._transactions.get(request.transactional_id or "")
         try:
             timeout_ms = check_init(request, self._settings)
+            if request.keep_prepared_txn:
+                self._check_second_protocol()
             following = init(transaction, request, timeout_ms, new_producer_id, now_ms)
         except RequestFailed as refusal:
             return _only(ticket, answers.not_initialized(refusal.code, caller.version))
@@ -133,7 +143,7 @@ class TransactionShard:
             wait = answers.not_initialized(ErrorCode.CONCURRENT_TRANSACTIONS, caller.version)
             return self._ending(following, now_ms, Reply(ticket, wait))
         reply = Reply(ticket, answers.initialized(following))
-        return TransactionDecision((record_of(following),), (reply,))
+        return TransactionDecision((self._record(following),), (reply,))
 
     def add_partitions(
         self, addition: Addition, ticket: Ticket, now_ms: int
@@ -185,6 +195,8 @@ class TransactionShard:
         """Decide the outcome of a transaction; its markers follow when that is committed."""
         transaction = self._transactions.get(request.transactional_id)
         try:
+            if caller.version >= ENDING_BUMPS_FROM:
+                self._check_second_protocol()
             following = end(transaction, request, caller.version, spare_producer_id, now_ms)
         except RequestFailed as refusal:
             return _only(ticket, answers.not_ended(refusal.code, caller.version))
@@ -257,7 +269,15 @@ class TransactionShard:
             following = adding.add(transaction, addition, now_ms)
         except RequestFailed as refusal:
             return (), refusal.code
-        return () if following is None else (record_of(following),), ErrorCode.NONE
+        return () if following is None else (self._record(following),), ErrorCode.NONE
+
+    def _record(self, transaction: Transaction) -> NewRecord:
+        return record_of(transaction, self._version_max)
+
+    def _check_second_protocol(self) -> None:
+        """What only the second version of the protocol has cannot be written in old records."""
+        if self._version_max < VALUE_VERSION_MAX:
+            raise RequestFailed(ErrorCode.UNSUPPORTED_VERSION)
 
     def _is_prepared(self, transactional_id: str) -> bool:
         transaction = self._transactions.get(transactional_id)
@@ -266,14 +286,14 @@ class TransactionShard:
     def _ending(self, prepared: Transaction, now_ms: int, *replies: Reply) -> TransactionDecision:
         if not prepared.partitions:
             # Nobody has to hear of it: both steps are written at once.
-            steps = (record_of(prepared), record_of(prepared.completed(now_ms)))
+            steps = (self._record(prepared), self._record(prepared.completed(now_ms)))
             return TransactionDecision(steps, replies)
         markers = self._markers.begin(prepared)
-        return TransactionDecision((record_of(prepared),), replies, markers=(markers,))
+        return TransactionDecision((self._record(prepared),), replies, markers=(markers,))
 
     def _completion(self, transactional_id: str, now_ms: int) -> TransactionDecision:
         transaction = self._transactions[transactional_id]
-        return TransactionDecision((record_of(transaction.completed(now_ms)),))
+        return TransactionDecision((self._record(transaction.completed(now_ms)),))
 
 
 def _only(ticket: Ticket, response: Message) -> TransactionDecision:

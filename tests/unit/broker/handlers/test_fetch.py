@@ -10,7 +10,7 @@ import pytest
 
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.handlers.fetch import FetchHandler
-from ottla.broker.replica_fetcher import FETCH_VERSION
+from ottla.broker.replica_fetcher import FETCH_VERSION_MIN
 from ottla.broker.replica_reads import WATERMARK_SECONDS_MAX, ReplicaReads
 from ottla.broker.request import RequestContext
 from ottla.cluster.image import BrokerImage
@@ -48,7 +48,7 @@ class Fetching:
         self.sessions: dict[BrokerId, tuple[int, int]] = {}
 
     def ask(self, request: FetchRequest) -> asyncio.Future[FetchResponse]:
-        context = RequestContext(FETCH_VERSION, "test", Peer("here", 1))
+        context = RequestContext(FETCH_VERSION_MIN, "test", Peer("here", 1))
         answer: Coroutine[Any, Any, FetchResponse] = self.handler.handle(request, context)
         return asyncio.ensure_future(answer)
 
