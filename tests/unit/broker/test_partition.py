@@ -275,6 +275,16 @@ def test_nothing_is_committed_while_too_few_are_in_sync() -> None:
     assert stage.high_watermark == 1
 
 
+def test_the_only_one_in_sync_commits_what_it_writes_where_that_is_enough() -> None:
+    stage = Stage(an_image(ME, replicas=ALL), min_insync_replicas=1)
+    stage.append(b"a")
+    assert stage.high_watermark == 0
+    stage.partition.take_role(an_image(ME, replicas=ALL, isr=(ME,), partition_epoch=1))
+    assert stage.high_watermark == 1
+    stage.append(b"b")
+    assert stage.high_watermark == 2, "no follower may ever ask for it"
+
+
 def test_no_more_replicas_are_asked_for_than_the_partition_has() -> None:
     stage = Stage(an_image(ME), min_insync_replicas=2)
     stage.partition.check_in_sync()
