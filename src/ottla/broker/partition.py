@@ -194,6 +194,8 @@ class Partition:
             self._wake_watches()  # Followers wait for it, and it is committed through them.
             if self.in_sync is not None and len(self.in_sync.members) == 1:
                 self._advance()  # Nobody who is in sync will ask for it.
+            if self.in_sync is not None and len(self.in_sync.members) == 1:
+                self._advance()  # Nobody who is in sync will ask for it.
         elif settings.flush_messages > 1:
             self._commit(log.end_offset)
         if log.end_offset - log.recovery_point >= settings.flush_messages:
@@ -321,14 +323,11 @@ class Partition:
 
     def _advance(self) -> None:
         """Moves the high watermark as far as all replicas that count have come."""
-        in_sync = self.in_sync
-        if in_sync is None or self._services.standing.is_fenced:
+        in_sync, standing = self.in_sync, self._services.standing
+        if in_sync is None or standing.is_fenced or len(in_sync.members) < self._needed(in_sync):
             return
         log = self.log
         safe_end = log.recovery_point if log.settings.flush_messages == 1 else log.end_offset
-        if len(in_sync.members) < self._needed(in_sync):
-            return
-        standing = self._services.standing
         self._commit(
             in_sync.high_watermark(safe_end, standing.clock.monotonic_ms(), standing.lag_ms_max)
         )
