@@ -5,18 +5,21 @@ Does not know logs. Invariants:
 2. A session speaks of topics either by name or by id, never both.
 3. There are at most `slots` sessions. A new one takes the place of one idle for long; else of one
    that has lived as long and matters less: a consumer's for a follower's, a smaller for a larger.
-4. Session ids are drawn by chance: a client that missed a restart must not meet another's session.
+4. A target rests or is awake, never both; whoever takes it out of a session ends its rest.
+5. A follower has one session: it asks over one connection, and a new session means a new one.
+6. Session ids are drawn by chance: a client that missed a restart must not meet another's session.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from ottla.broker.unique_ids import new_session_id
+from ottla.broker.watch import Watcher
 from ottla.errors import ErrorCode, RequestFailed
 from ottla.model.ids import BrokerId
 from ottla.protocol.messages.fetch import FetchRequest, PartitionData
@@ -65,15 +68,26 @@ class FetchTarget(msgspec.Struct):
         return is_news
 
 
+class Rest(Protocol):
+    """The rest of one target: nothing is to be read there until it wakes."""
+
+    target: FetchTarget
+
+    def end(self) -> None: ...
+
+
 class FetchSession:
     """The partitions of one client, in the order in which they are read next."""
 
     __slots__ = (
-        "_targets",
+        "_awake",
+        "_resting",
+        "alarm",
         "created_ms",
         "epoch",
+        "follower",
         "id",
-        "is_followers",
+        "is_closed",
         "last_used_ms",
         "uses_topic_ids",
     )
@@ -82,39 +96,76 @@ class FetchSession:
         self.id = session_id
         self.epoch = 1
         self.uses_topic_ids = uses_ids
-        self.is_followers = False
+        self.follower: BrokerId | None = None
         self.created_ms = self.last_used_ms = 0
-        self._targets = OrderedDict((target.key, target) for target in targets)
+        self.is_closed = False
+        self.alarm: Watcher | None = None
+        """Of a fetch that waits: woken with any target that rested."""
+        self._awake = OrderedDict((target.key, target) for target in targets)
+        self._resting: dict[tuple[TopicKey, int], Rest] = {}
 
     def __len__(self) -> int:
-        return len(self._targets)
+        return len(self._awake) + len(self._resting)
 
     def __iter__(self) -> Iterator[FetchTarget]:
-        return iter(tuple(self._targets.values()))
+        """Those that are to be looked at."""
+        return iter(tuple(self._awake.values()))
 
     @property
     def rank(self) -> tuple[bool, int]:
         """How much it matters that this one is kept."""
-        return self.is_followers, len(self._targets)
+        return self.follower is not None, len(self)
 
     def update(self, changed: Iterable[FetchTarget], gone: Iterable[tuple[TopicKey, int]]) -> None:
         """Takes over what an incremental request says."""
         for target in changed:
-            known = self._targets.get(target.key)
+            known = self._awaken(target.key)
             if known is None:
-                self._targets[target.key] = target
+                self._awake[target.key] = target
                 continue
             known.fetch_offset = target.fetch_offset
             known.bytes_max = target.bytes_max
             known.current_leader_epoch = target.current_leader_epoch
             known.last_fetched_epoch = target.last_fetched_epoch
         for key in gone:
-            self._targets.pop(key, None)
+            self._awaken(key)
+            self._awake.pop(key, None)
+
+    def rest(self, rest: Rest) -> None:
+        """A target is not looked at until it wakes."""
+        del self._awake[rest.target.key]
+        self._resting[rest.target.key] = rest
+
+    def woke(self, rest: Rest) -> None:
+        """Its rest has ended."""
+        key = rest.target.key
+        if self._resting.get(key) is rest:
+            del self._resting[key]
+            self._awake[key] = rest.target
+            if self.alarm is not None:
+                self.alarm.wake()
+
+    def is_awake(self, target: FetchTarget) -> bool:
+        """Whether the target is in this session and does not rest."""
+        return self._awake.get(target.key) is target
+
+    def close(self) -> None:
+        """Nothing is asked in this session any more."""
+        self.is_closed = True
+        for key in tuple(self._resting):
+            self._awaken(key)
+
+    def _awaken(self, key: tuple[TopicKey, int]) -> FetchTarget | None:
+        rest = self._resting.pop(key, None)
+        if rest is not None:
+            rest.end()
+            self._awake[key] = rest.target
+        return self._awake.get(key)
 
     def served(self, target: FetchTarget) -> None:
         """A partition that gave records goes to the end, so that all get their turn."""
-        if target.key in self._targets:
-            self._targets.move_to_end(target.key)
+        if target.key in self._awake:
+            self._awake.move_to_end(target.key)
 
     def expect_next(self) -> None:
         """The next request of the session carries the next epoch."""
@@ -124,9 +175,21 @@ class FetchSession:
 class Fetch(msgspec.Struct, frozen=True):
     """What one request reads: the whole list it gave, or its session's."""
 
-    targets: tuple[FetchTarget, ...]
+    listed: tuple[FetchTarget, ...]
     session: FetchSession | None
     is_incremental: bool
+
+    @property
+    def targets(self) -> tuple[FetchTarget, ...]:
+        """What is to be looked at now."""
+        if self.is_incremental and self.session is not None:
+            return tuple(self.session)
+        return self.listed
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it asks for nothing at all."""
+        return not self.listed and not (self.is_incremental and self.session)
 
     @property
     def session_id(self) -> int:
@@ -146,24 +209,37 @@ class FetchSessions:
     def begin(self, request: FetchRequest, *, uses_ids: bool, now_ms: int) -> Fetch:
         """Finds, creates or ends the session a request speaks of."""
         if request.session_epoch == FINAL_EPOCH:
-            self._sessions.pop(request.session_id, None)
+            self._drop(request.session_id)
             return Fetch(tuple(_targets(request, uses_ids)), None, False)
         if request.session_epoch == INITIAL_EPOCH:
-            self._sessions.pop(request.session_id, None)
+            self._drop(request.session_id)
             targets = tuple(_targets(request, uses_ids))
             wanted = FetchSession(self._new_id(), targets, uses_ids)
             wanted.created_ms = wanted.last_used_ms = now_ms
-            wanted.is_followers = follower_of(request) is not None
+            wanted.follower = follower_of(request)
+            self._drop_former_of(wanted.follower)
             return Fetch(targets, wanted if self._add(wanted, now_ms) else None, False)
         session = self._next_of(request, uses_ids)
-        session.last_used_ms = now_ms
         self._sessions.move_to_end(session.id)
+        # What rested did so until the request before this one, which may say that it moved.
         session.update(_targets(request, uses_ids), _forgotten(request, uses_ids))
+        session.last_used_ms = now_ms
         if not len(session):
-            del self._sessions[session.id]
+            self._drop(session.id)
             return Fetch((), None, False)
         session.expect_next()
-        return Fetch(tuple(session), session, True)
+        return Fetch((), session, True)
+
+    def _drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
+
+    def _drop_former_of(self, follower: BrokerId | None) -> None:
+        if follower is not None:
+            former = [each.id for each in self._sessions.values() if each.follower == follower]
+            for session_id in former:
+                self._drop(session_id)
 
     def _next_of(self, request: FetchRequest, uses_ids: bool) -> FetchSession:
         session = self._sessions.get(request.session_id)
@@ -199,7 +275,7 @@ class FetchSessions:
             least = min(settled, key=lambda session: session.rank)
             if least.rank >= wanted.rank:
                 return False
-        del self._sessions[least.id]
+        self._drop(least.id)
         return True
 
 

@@ -89,6 +89,7 @@ class Housekeeping:
     def _expire_segments(self, partition: Partition) -> None:
         gone = apply_retention(partition.log, self._clock.now_ms())
         if gone:
+            partition.start_moved()
             log.info("%s: retention let go of %d segments", partition.id, len(gone))
 
     async def _expire_producers(self) -> None:

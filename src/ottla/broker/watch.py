@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
+
+
+class Watcher(Protocol):
+    """Is told what happens to a partition."""
+
+    def added(self, size_bytes: int) -> None:
+        """So many bytes became readable."""
+
+    def wake(self) -> None:
+        """Anything else happened that a reader may have to look at."""
 
 
 class DataWatch:

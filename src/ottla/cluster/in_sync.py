@@ -91,6 +91,13 @@ class InSync:
         follower.fetched_ms = now_ms
         follower.leader_end_when_fetched = leader_end
 
+    def rested(self, replica: BrokerId, until_ms: int) -> None:
+        """A member that had everything asked on until then, while nothing was there to note."""
+        follower = self._followers.get(replica)
+        if follower is not None and replica in self.members:
+            follower.caught_up_ms = max(follower.caught_up_ms, until_ms)
+            follower.fetched_ms = max(follower.fetched_ms, until_ms)
+
     def reassigned(self, replicas: Iterable[BrokerId]) -> None:
         """The partition is held by other brokers now; new ones have to show themselves."""
         self._followers = {

@@ -60,7 +60,8 @@ class DeleteRecordsHandler:
     def _delete(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         index = wanted.partition_index
         try:
-            log = self._partitions.find(topic, index).log
+            partition = self._partitions.find(topic, index)
+            log = partition.log
             if not log.settings.is_deleted_by_retention:
                 raise PolicyViolation(
                     f"{topic} is only compacted; deleting records needs delete in cleanup.policy"
@@ -70,6 +71,7 @@ class DeleteRecordsHandler:
             if not 0 <= offset <= end:
                 raise OffsetOutOfRange(offset, log.start_offset, end)
             log.delete_records_before(offset)
+            partition.start_moved()
         except OttlaError as error:
             return DeleteRecordsPartitionResult(index, _NO_WATERMARK, error.code)
         return DeleteRecordsPartitionResult(index, log.start_offset)

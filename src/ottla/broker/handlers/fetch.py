@@ -9,11 +9,12 @@ from typing import Final
 
 import msgspec
 
-from ottla.broker.fetch_sessions import Fetch, FetchSessions, FetchTarget, follower_of
+from ottla.broker.fetch_sessions import Fetch, FetchSession, FetchSessions, FetchTarget, follower_of
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.replica_reads import ReplicaReads
 from ottla.broker.request import RequestContext
+from ottla.broker.resting import Rest, may_rest
 from ottla.broker.watch import DataWatch
 from ottla.errors import ErrorCode, OffsetOutOfRange, OttlaError
 from ottla.model.clock import Clock
@@ -85,13 +86,16 @@ class FetchHandler:
             self._note_progress(fetch, reader.follower)
         read = partial(self._read_all, fetch, request, reader, context.version)
         reading = read()
-        if not self._is_enough(reading, request):
+        if not (fetch.is_empty or self._is_enough(reading, request)):
             reading = await self._wait(fetch, request, reading, read)
         if reader.follower is not None:
             self._note_sent(reading)
         if context.version < FIRST_VERSION_WITH_BATCHES:
             await _convert(reading.data, context.version)
-        return _response(fetch, reading.data)
+        response = _response(fetch, reading.data)
+        if reader.follower is not None and fetch.session is not None:
+            self._let_rest(fetch.session, reader.follower, reading)
+        return response
 
     def refuse(self, request: FetchRequest, code: ErrorCode) -> FetchResponse:
         """Session errors stand at the top; the partitions say it too, for versions without it."""
@@ -123,7 +127,6 @@ class FetchHandler:
             reading.must_answer
             or reading.size_bytes >= request.min_bytes
             or request.max_wait_ms <= 0
-            or not reading.data
         )
 
     async def _wait(
@@ -132,7 +135,6 @@ class FetchHandler:
         """Reads again each time enough may have come, until it has or the time is over."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(request.max_wait_ms, WAIT_MS_MAX) / 1000
-        watched = [found for target in fetch.targets if (found := self._found(target))]
         while not self._is_enough(reading, request):
             if reading.has_watermarks:
                 soon = loop.time() + self._replica_reads.watermark_seconds_max
@@ -140,8 +142,11 @@ class FetchHandler:
             if (left := deadline - loop.time()) <= 0:
                 break
             watch = DataWatch(loop, request.min_bytes - reading.size_bytes)
+            watched = [found for target in fetch.targets if (found := self._found(target))]
             for partition in watched:
                 partition.watch(watch)
+            if fetch.session is not None:
+                fetch.session.alarm = watch
             try:
                 await watch.wait(left)
             finally:
@@ -238,6 +243,17 @@ class FetchHandler:
         for target, data in reading.data:
             if data.records and (partition := self._found(target)) is not None:
                 self._replica_reads.sent(partition, len(data.records))
+
+    def _let_rest(self, session: FetchSession, follower: BrokerId, reading: _Round) -> None:
+        """Looks no more at partitions of which a follower has all, until something happens."""
+        if session.is_closed:
+            return
+        for target, told in reading.data:
+            partition = self._found(target)
+            if partition is None or not session.is_awake(target):
+                continue
+            if may_rest(partition, follower, target, told):
+                session.rest(Rest(partition, follower, session, target))
 
     def _find(self, target: FetchTarget) -> Partition:
         topic = target.topic
