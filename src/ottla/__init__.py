@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ottla.clients.consumer.group_place import OffsetAndMetadata as OffsetAndMetadata
     from ottla.clients.consumer.listener import RebalanceListener as RebalanceListener
     from ottla.clients.consumer.record import ConsumerRecord as ConsumerRecord
+    from ottla.clients.consumer.subscription import SubscriptionPattern as SubscriptionPattern
     from ottla.clients.failures import Fault as Fault
     from ottla.clients.failures import fault_of as fault_of
     from ottla.clients.failures import is_worth_retrying as is_worth_retrying
@@ -44,6 +45,7 @@ _HOMES = {
     "RecordMetadata": "ottla.clients.producer.batch",
     "Resource": "ottla.clients.configs",
     "ResourceKind": "ottla.clients.configs",
+    "SubscriptionPattern": "ottla.clients.consumer.subscription",
     "TopicPartition": "ottla.model.ids",
     "fault_of": "ottla.clients.failures",
     "is_worth_retrying": "ottla.clients.failures",

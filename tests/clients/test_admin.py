@@ -31,7 +31,7 @@ def test_topics_are_made_changed_and_deleted(bootstrap: str, new_name: NewName) 
         (again,) = admin.create_topics(name)
         admin.wait_for_topic(name)
         admin.add_partitions(name, 5)
-        assert len(admin.wait_for_topic(name).partitions) == 5
+        eventually(lambda: len(admin.wait_for_topic(name).partitions) == 5, "there are five")
         assert name in [topic.name for topic in admin.list_topics()]
         (deleted,) = admin.delete_topics(name)
         deadline = time.monotonic() + WAIT_S

@@ -10,7 +10,8 @@ import pytest
 import ottla
 import ottla.aio
 from ottla.clients.consumer.group_place import OffsetAndMetadata
-from ottla.clients.failures import CommitRefused, Fenced
+from ottla.clients.failures import CommitRefused, Fenced, WrongUse
+from ottla.errors import ErrorCode, OttlaError
 from ottla.model.ids import TopicPartition
 from support.clients.aio import AioKafkaClient
 
@@ -170,6 +171,40 @@ def test_a_pattern_follows_the_topics(bootstrap: str, new_name: NewName) -> None
         until(lambda: len(consumer.assignment) == 1, consumer)
         AioKafkaClient(bootstrap).create_topic(f"{stem}-two", partitions=2)
         until(lambda: len(consumer.assignment) == 3, consumer)
+
+
+def test_the_broker_matches_a_pattern_and_follows_the_topics(
+    bootstrap: str, new_name: NewName
+) -> None:
+    prefix, group = new_name(), new_name()
+    client = AioKafkaClient(bootstrap)
+    client.create_topic(f"{prefix}-one", partitions=2)
+    client.create_topic(f"not-{prefix}-two", partitions=1)
+    how = {**QUICK, "bootstrap_servers": bootstrap, "group_id": group, "group_protocol": "consumer"}
+    with ottla.Consumer(**how) as consumer:
+        consumer.subscribe(ottla.SubscriptionPattern(f"{prefix}-.*"))
+        until(lambda: len(consumer.assignment) == 2, consumer)
+        client.create_topic(f"{prefix}-three", partitions=1)
+        until(lambda: len(consumer.assignment) == 3, consumer)
+        with ottla.Producer(bootstrap) as producer:
+            producer.send(f"{prefix}-three", b"v")
+        assert [record.value for record in consumer.poll(WAIT_S)] == [b"v"]
+        consumer.subscribe([f"not-{prefix}-two"])
+        wanted = {TopicPartition(f"not-{prefix}-two", 0)}
+        until(lambda: consumer.assignment == wanted, consumer)
+
+
+def test_a_pattern_that_is_none_is_told_and_the_classic_protocol_has_none(
+    bootstrap: str, new_name: NewName
+) -> None:
+    how = {**QUICK, "bootstrap_servers": bootstrap, "group_id": new_name()}
+    with ottla.Consumer(**how, group_protocol="consumer") as consumer:
+        consumer.subscribe(ottla.SubscriptionPattern("broken-["))
+        with pytest.raises(OttlaError) as caught:
+            until(lambda: False, consumer)
+        assert caught.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+    with ottla.Consumer(**how) as consumer, pytest.raises(WrongUse, match="group_protocol"):
+        consumer.subscribe(ottla.SubscriptionPattern("orders"))
 
 
 @pytest.mark.parametrize("protocol", [{}, {"group_protocol": "consumer"}], ids=str)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from ottla.clients.consumer.listener import RebalanceListener
 from ottla.clients.consumer.metrics import ConsumerMetrics
 from ottla.clients.consumer.plan import plan_consumer
 from ottla.clients.consumer.record import ConsumerRecord
+from ottla.clients.consumer.subscription import Wanted
 from ottla.clients.failures import ClientClosed
 from ottla.clients.metadata import TopicInfo
 from ottla.clients.offsets import ListedOffset
@@ -94,10 +94,8 @@ class Consumer:
 
     # --- what to read
 
-    def subscribe(
-        self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
-    ) -> None:
-        """Reads topics by name or by pattern, as the group shares them out."""
+    def subscribe(self, topics: Wanted, listener: RebalanceListener | None = None) -> None:
+        """Reads topics by name, re.Pattern or SubscriptionPattern, as the group shares them out."""
         self._running().subscribe([topics] if isinstance(topics, str) else topics, listener)
 
     async def unsubscribe(self) -> None:

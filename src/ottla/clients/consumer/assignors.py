@@ -3,6 +3,7 @@
 Each takes the members with their subscriptions and the number of partitions of each topic, and
 gives every partition of every subscribed topic to exactly one member that wants it. Only
 `cooperative_sticky` leaves one out for a round: a partition that its old owner must give up first.
+Only `range_` looks at racks.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.clients.consumer.topic_shares import TopicShares, share_side_by_side
 from ottla.model.ids import TopicPartition
 
 
@@ -24,6 +26,8 @@ class Member:
     owned: tuple[TopicPartition, ...] = ()
     generation: int = -1
     """In which `owned` was so."""
+    rack: str | None = None
+    """Where it runs, if it says so."""
 
     @property
     def rank(self) -> tuple[int, str]:
@@ -32,24 +36,42 @@ class Member:
 
 
 Assignment = dict[str, list[TopicPartition]]
-Assign = Callable[[Sequence[Member], Mapping[str, int]], Assignment]
+Racks = Mapping[TopicPartition, frozenset[str]]
+"""Where the replicas of partitions are, as far as their brokers say."""
+NO_RACKS: Final[Racks] = {}
+Assign = Callable[[Sequence[Member], Mapping[str, int], Racks], Assignment]
 
 
-def range_(members: Sequence[Member], counts: Mapping[str, int]) -> Assignment:
-    """Of every topic a run of neighbours to each."""
+def range_(
+    members: Sequence[Member], counts: Mapping[str, int], racks: Racks = NO_RACKS
+) -> Assignment:
+    """Of every topic a run of neighbours to each; near ones first, where racks make a difference.
+
+    Topics of the same size with the same readers stay side by side: whoever reads a partition of
+    one reads its like of the others (KIP-881).
+    """
     assignment: Assignment = {member.id: [] for member in members}
-    for topic in sorted({topic for member in members for topic in member.topics}):
-        readers = sorted((m for m in members if topic in m.topics), key=lambda m: m.rank)
-        share, rest = divmod(counts.get(topic, 0), len(readers))
-        start = 0
-        for index, reader in enumerate(readers):
-            end = start + share + (index < rest)
-            assignment[reader.id] += [TopicPartition(topic, p) for p in range(start, end)]
-            start = end
+    topics = sorted({topic for member in members for topic in member.topics})
+    shares = [_shares(topic, members, counts.get(topic, 0), racks) for topic in topics]
+    alike: dict[tuple[frozenset[str], int], list[TopicShares]] = {}
+    for share in shares:
+        if share.has_choice:
+            alike.setdefault(share.likeness, []).append(share)
+    for group in alike.values():
+        if len(group) > 1:
+            share_side_by_side(group)
+    for share in shares:
+        if share.has_choice:
+            share.deal(nearby_only=True)
+        share.deal(nearby_only=False)
+        for member, partitions in share.given.items():
+            assignment[member] += [TopicPartition(share.topic, p) for p in sorted(partitions)]
     return assignment
 
 
-def round_robin(members: Sequence[Member], counts: Mapping[str, int]) -> Assignment:
+def round_robin(
+    members: Sequence[Member], counts: Mapping[str, int], _racks: Racks = NO_RACKS
+) -> Assignment:
     """All partitions of all topics, dealt out like cards."""
     assignment: Assignment = {member.id: [] for member in members}
     circle = sorted(members, key=lambda member: member.rank)
@@ -62,7 +84,9 @@ def round_robin(members: Sequence[Member], counts: Mapping[str, int]) -> Assignm
     return assignment
 
 
-def sticky(members: Sequence[Member], counts: Mapping[str, int]) -> Assignment:
+def sticky(
+    members: Sequence[Member], counts: Mapping[str, int], _racks: Racks = NO_RACKS
+) -> Assignment:
     """As even as can be, and of those the one with the fewest moves that is easily found."""
     wanted = _partitions(members, counts)
     assignment = _kept(members, set(wanted))
@@ -77,7 +101,9 @@ def sticky(members: Sequence[Member], counts: Mapping[str, int]) -> Assignment:
     return {member: sorted(partitions) for member, partitions in assignment.items()}
 
 
-def cooperative_sticky(members: Sequence[Member], counts: Mapping[str, int]) -> Assignment:
+def cooperative_sticky(
+    members: Sequence[Member], counts: Mapping[str, int], _racks: Racks = NO_RACKS
+) -> Assignment:
     """The sticky one in two steps: what somebody still has is given away in the next round."""
     assignment = sticky(members, counts)
     valid = _kept(members, set(_partitions(members, counts)))
@@ -95,6 +121,12 @@ ASSIGNORS: Final[Mapping[str, Assign]] = {
     "cooperative-sticky": cooperative_sticky,
 }
 COOPERATIVE: Final = frozenset({"cooperative-sticky"})
+
+
+def _shares(topic: str, members: Sequence[Member], count: int, racks: Racks) -> TopicShares:
+    readers = sorted((m for m in members if topic in m.topics), key=lambda m: m.rank)
+    places = [racks.get(TopicPartition(topic, p), frozenset()) for p in range(count)]
+    return TopicShares(topic, {reader.id: reader.rack for reader in readers}, places)
 
 
 def _partitions(members: Sequence[Member], counts: Mapping[str, int]) -> list[TopicPartition]:

@@ -248,7 +248,8 @@ class ClassicMember:
             for row in joined.members
         ]
         topics = frozenset(topic for member in members for topic in member.topics)
-        assignment = assign(members, await self._host.partition_counts(topics))
+        counts = await self._host.partition_counts(topics)
+        assignment = assign(members, counts, self._host.partition_racks(topics))
         return [
             SyncGroupRequestAssignment(member_id=member, assignment=assignment_bytes(partitions))
             for member, partitions in assignment.items()

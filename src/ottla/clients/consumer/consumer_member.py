@@ -35,6 +35,7 @@ JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 LEAVE_FOR_A_WHILE_EPOCH: Final = -2
 """A static member that will be back."""
+_FIRST_VERSION_WITH_PATTERNS: Final = 1
 _GRACE_S: Final = 5.0
 _FORGOTTEN: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 
@@ -55,6 +56,7 @@ class ConsumerMember:
         "_member_id",
         "_rack",
         "_reconciling",
+        "_said_expression",
         "_said_owned",
         "_said_topics",
         "_settings",
@@ -79,6 +81,7 @@ class ConsumerMember:
         self._member_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._epoch = JOIN_EPOCH
         self._said_topics: frozenset[str] | None = None
+        self._said_expression: str | None = None
         self._said_owned: frozenset[TopicPartition] | None = None
         self._target: frozenset[TopicPartition] | None = None
         self._failures = 0
@@ -213,10 +216,14 @@ class ConsumerMember:
 
     async def _beat(self, *, timeout_s: float) -> ConsumerGroupHeartbeatResponse:
         topics, owned = self._host.wanted_topics(), self._host.owned()
+        expression = self._host.wanted_expression()
+        request = self._request(topics, owned)
+        self._add_expression(request, expression)
         response = await self._client.call(
-            self._request(topics, owned),
+            request,
             ConsumerGroupHeartbeatResponse,
             to=await self._coordinator.find(),
+            at_least=0 if expression is None else _FIRST_VERSION_WITH_PATTERNS,
             timeout_s=timeout_s,
             lane=COORDINATOR_LANE,
         )
@@ -224,8 +231,21 @@ class ConsumerMember:
             raise Fenced(self._instance_id or "", ErrorCode.FENCED_INSTANCE_ID)
         about = f"group {self._settings.group_id!r}"
         check_answer(response.error_code, about, response.error_message)
-        self._said_topics, self._said_owned = topics, owned
+        self._said_topics, self._said_owned, self._said_expression = topics, owned, expression
         return response
+
+    def _add_expression(
+        self, request: ConsumerGroupHeartbeatRequest, expression: str | None
+    ) -> None:
+        """Says which pattern the broker shall match; an empty one takes the last one back."""
+        is_news = self._said_topics is None or expression != self._said_expression
+        if self._epoch >= JOIN_EPOCH and is_news:
+            request.subscribed_topic_regex = expression
+            if expression is not None:
+                # Even if the answer is lost: the broker may have it, and must be told otherwise.
+                self._said_expression = expression
+            elif self._said_expression is not None:
+                request.subscribed_topic_regex = ""
 
     def _request(
         self, topics: frozenset[str], owned: frozenset[TopicPartition]

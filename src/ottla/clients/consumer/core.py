@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
@@ -34,7 +33,12 @@ from ottla.clients.consumer.plan import ConsumerPlan
 from ottla.clients.consumer.positions import Positions
 from ottla.clients.consumer.record import ConsumerRecord
 from ottla.clients.consumer.settings import ConsumerSettings
-from ottla.clients.consumer.subscription import Subscription, TakenBatches
+from ottla.clients.consumer.subscription import (
+    Subscription,
+    SubscriptionPattern,
+    TakenBatches,
+    Wanted,
+)
 from ottla.clients.consumer.topic_watch import TopicWatch
 from ottla.clients.failures import ClientClosed, WrongUse
 from ottla.errors import OttlaError
@@ -124,18 +128,18 @@ class ConsumerCore:
 
     # --- what to read
 
-    def subscribe(
-        self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None
-    ) -> None:
+    def subscribe(self, topics: Wanted, listener: RebalanceListener | None) -> None:
         """Reads topics by name or pattern, as the group shares them out."""
         self._check_open()
         self.subscription.check_can(assign=False)
         if self._member is None:
             raise WrongUse("subscribing needs a group_id; without one, assign partitions")
-        if isinstance(topics, re.Pattern):
-            self.subscription.pattern, self.subscription.topics = topics, frozenset()
-        else:
-            self.subscription.pattern, self.subscription.topics = None, frozenset(topics)
+        if isinstance(topics, SubscriptionPattern) and isinstance(self._member, ClassicMember):
+            raise WrongUse(
+                "brokers match patterns for group_protocol='consumer' only; "
+                "otherwise subscribe to a compiled re.Pattern, which is matched here"
+            )
+        self.subscription.set_topics(topics)
         self.group.listener = listener or NoListener()
         self.group.polled_at = time.monotonic()
         self._member.resubscribed()
@@ -145,7 +149,7 @@ class ConsumerCore:
         self._check_open()
         if self.subscription.is_by_group and self._member is not None:
             await self.group.driving(self._member.leave())
-        self.subscription.topics, self.subscription.pattern = frozenset(), None
+        self.subscription.set_topics(())
         self.subscription.was_assigned = False
         self.subscription.set_partitions(())
 

@@ -61,7 +61,8 @@ def member_from(member_id: str, instance_id: str | None, metadata: bytes, protoc
         owned, generation = sticky_memory_from(message.user_data)
     elif protocol == "cooperative-sticky" and generation < 0 and message.user_data:
         generation = _INT32.unpack_from(message.user_data)[0]
-    return Member(member_id, frozenset(message.topics), instance_id, owned, generation)
+    topics, rack = frozenset(message.topics), message.rack_id or None
+    return Member(member_id, topics, instance_id, owned, generation, rack)
 
 
 def assignment_bytes(partitions: Iterable[TopicPartition]) -> bytes:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection
 
 from ottla.clients.callers_thread import in_callers_thread
+from ottla.clients.consumer.assignors import Racks
 from ottla.clients.consumer.committing import Committing
 from ottla.clients.consumer.listener import NoListener, RebalanceListener
 from ottla.clients.consumer.subscription import Subscription
@@ -101,6 +102,10 @@ class GroupWork:
         """The topics subscribed to, with those a pattern matches now."""
         return self._watch.topics()
 
+    def wanted_expression(self) -> str | None:
+        """The pattern that the broker shall match, if there is one."""
+        return self._subscription.expression
+
     def owned(self) -> frozenset[TopicPartition]:
         """What is read now."""
         return frozenset(self._subscription.states)
@@ -141,6 +146,10 @@ class GroupWork:
     async def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
         """How many partitions each of the topics has."""
         return await self._watch.counts(topics)
+
+    def partition_racks(self, topics: Collection[str]) -> Racks:
+        """In which racks the replicas of the topics' partitions are, as last seen."""
+        return self._watch.racks(topics)
 
     async def names_of(self, ids: Collection[bytes]) -> dict[bytes, str]:
         """The names of topics by their ids, as far as they are known."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
+from ottla.clients.consumer.assignors import Racks
 from ottla.clients.consumer.group_place import GroupPlace
 from ottla.errors import OttlaError
 from ottla.model.ids import TopicPartition
@@ -15,6 +16,9 @@ class Host(Protocol):
 
     def wanted_topics(self) -> frozenset[str]:
         """The topics subscribed to, with those a pattern matches now."""
+
+    def wanted_expression(self) -> str | None:
+        """The pattern that the broker shall match, if there is one."""
 
     def owned(self) -> frozenset[TopicPartition]:
         """What is read now."""
@@ -30,6 +34,9 @@ class Host(Protocol):
 
     async def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
         """How many partitions each of the topics has; those that are not there are left out."""
+
+    def partition_racks(self, topics: Collection[str]) -> Racks:
+        """In which racks the replicas of the topics' partitions are, as last seen."""
 
     async def names_of(self, ids: Collection[bytes]) -> dict[bytes, str]:
         """The names of topics by their ids, as far as they are known."""

@@ -30,6 +30,16 @@ _ABORT_MARKER: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
+class SubscriptionPattern:
+    """A pattern of topic names that the broker matches, in the syntax of RE2.
+
+    For groups of the consumer protocol: no member need know all topics of the cluster.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TakenBatches:
     """Batches of one partition whose records in [start, end) were taken, and no others."""
 
@@ -40,6 +50,10 @@ class TakenBatches:
     record_count: int
     """At most so many: where compaction left gaps, fewer."""
     size_bytes: int
+
+
+Wanted = Iterable[str] | re.Pattern[str] | SubscriptionPattern
+"""Topics by name, by a pattern matched here, or by one that the broker matches."""
 
 
 class Chunk:
@@ -232,12 +246,14 @@ class PartitionState:
 class Subscription:
     """What was asked for (topics, a pattern or partitions) and what is read now."""
 
-    __slots__ = ("_turn", "lock", "pattern", "states", "topics", "was_assigned")
+    __slots__ = ("_turn", "expression", "lock", "pattern", "states", "topics", "was_assigned")
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.topics: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
+        self.expression: str | None = None
+        """A pattern for the broker to match."""
         self.was_assigned = False
         self.states: dict[TopicPartition, PartitionState] = {}
         self._turn = 0
@@ -245,7 +261,17 @@ class Subscription:
     @property
     def is_by_group(self) -> bool:
         """Whether a group decides what is read."""
-        return bool(self.topics) or self.pattern is not None
+        return bool(self.topics) or self.pattern is not None or self.expression is not None
+
+    def set_topics(self, topics: Wanted) -> None:
+        """What a group shall share out from now on; no topics for nothing."""
+        self.topics, self.pattern, self.expression = frozenset(), None, None
+        if isinstance(topics, SubscriptionPattern):
+            self.expression = topics.text
+        elif isinstance(topics, re.Pattern):
+            self.pattern = topics
+        else:
+            self.topics = frozenset(topics)
 
     def check_can(self, *, assign: bool) -> None:
         """A consumer is either told its partitions or gets them from its group."""

@@ -8,9 +8,11 @@ from collections.abc import Callable, Collection
 
 from ottla.clients.client import Client
 from ottla.clients.connection_settings import ConnectionSettings
+from ottla.clients.consumer.assignors import Racks
 from ottla.clients.consumer.settings import ConsumerSettings
 from ottla.clients.consumer.subscription import Subscription
 from ottla.errors import OttlaError
+from ottla.model.ids import TopicPartition
 
 _log = logging.getLogger("ottla.clients.consumer")
 
@@ -82,6 +84,19 @@ class TopicWatch:
             name: len(info.partitions)
             for name, info in found.items()
             if info is not None and not info.error
+        }
+
+    def racks(self, topics: Collection[str]) -> Racks:
+        """Where the replicas of the topics' partitions are; nothing where no broker says."""
+        picture = self._client.picture
+        rack_of = {broker.id: broker.rack for broker in picture.brokers.values() if broker.rack}
+        return {
+            TopicPartition(name, row.partition): frozenset(
+                rack_of[replica] for replica in row.replicas if replica in rack_of
+            )
+            for name in topics
+            if rack_of and name in picture.topics
+            for row in picture.topics[name].partitions
         }
 
     async def names_of(self, ids: Collection[bytes]) -> dict[bytes, str]:

@@ -13,6 +13,7 @@ from ottla.clients.consumer.assignors import (
     round_robin,
     sticky,
 )
+from ottla.clients.consumer.embedded import member_from, subscription_bytes
 from ottla.model.ids import TopicPartition
 
 topic_names = st.sampled_from(["a", "b", "c"])
@@ -26,6 +27,23 @@ def members_of(subscribed: list[frozenset[str]]) -> list[Member]:
 
 def places(topic: str, *partitions: int) -> list[TopicPartition]:
     return [TopicPartition(topic, partition) for partition in partitions]
+
+
+def near(*racks: str, topics: str = "a") -> list[Member]:
+    """Members m0, m1, … in these racks, who all want these topics; no rack for an empty name."""
+    return [
+        Member(f"m{index}", frozenset(topics), rack=rack or None)
+        for index, rack in enumerate(racks)
+    ]
+
+
+def racks_of(**by_topic: str) -> dict[TopicPartition, frozenset[str]]:
+    """`racks_of(a="xy x y")`: where the replicas of each partition are."""
+    return {
+        TopicPartition(topic, partition): frozenset(racks)
+        for topic, texts in by_topic.items()
+        for partition, racks in enumerate(texts.split())
+    }
 
 
 def having(members: list[Member], assignment: Assignment, generation: int) -> list[Member]:
@@ -133,3 +151,89 @@ def test_of_two_claims_the_later_generation_counts() -> None:
     new = Member("new", frozenset("a"), None, tuple(places("a", 0)), 2)
 
     assert sticky([old, new], {"a": 2})["new"] == places("a", 0)
+
+
+def test_range_gives_each_reader_what_is_near_it() -> None:
+    racks = racks_of(a="x y x y")
+    assert range_(near("x", "y"), {"a": 4}, racks) == {
+        "m0": places("a", 0, 2),
+        "m1": places("a", 1, 3),
+    }
+
+
+def test_range_is_even_before_it_is_near() -> None:
+    racks = racks_of(a="x x x y")
+    assert range_(near("x", "y"), {"a": 4}, racks) == {
+        "m0": places("a", 0, 1),
+        "m1": places("a", 2, 3),
+    }
+
+
+@pytest.mark.parametrize(
+    "racks",
+    [{}, racks_of(a="xy xy xy xy"), racks_of(a="z z w w")],
+    ids=["nobody says", "everywhere", "elsewhere"],
+)
+def test_range_gives_neighbours_where_racks_make_no_difference(racks: dict) -> None:
+    assert range_(near("y", "x"), {"a": 4}, racks) == {
+        "m0": places("a", 0, 1),
+        "m1": places("a", 2, 3),
+    }
+
+
+def test_a_reader_that_says_no_rack_takes_anything() -> None:
+    assert range_(near("", "x"), {"a": 4}, racks_of(a="y x y x")) == {
+        "m0": places("a", 0, 1),
+        "m1": places("a", 2, 3),
+    }
+
+
+def test_topics_of_the_same_size_are_read_side_by_side() -> None:
+    """Partition 1 of topic a is in both racks; that of b decides for both."""
+    racks = racks_of(a="x xy y xy", b="x y xy x")
+    assert range_(near("x", "y", topics="ab"), {"a": 4, "b": 4}, racks) == {
+        "m0": [*places("a", 0, 3), *places("b", 0, 3)],
+        "m1": [*places("a", 1, 2), *places("b", 1, 2)],
+    }
+
+
+rack_names = st.sampled_from(["x", "y", "z"])
+
+
+@given(
+    subscriptions.flatmap(
+        lambda all_: st.tuples(
+            st.just(all_), st.lists(st.none() | rack_names, min_size=len(all_), max_size=len(all_))
+        )
+    ),
+    counts,
+    st.data(),
+)
+def test_racks_change_nobodys_share(
+    who: tuple[list[frozenset[str]], list[str | None]], sizes: dict[str, int], data: st.DataObject
+) -> None:
+    members = [
+        Member(f"m{index}", topics, rack=rack)
+        for index, (topics, rack) in enumerate(zip(*who, strict=True))
+    ]
+    racks = {
+        TopicPartition(topic, partition): data.draw(st.frozensets(rack_names))
+        for topic, size in sizes.items()
+        for partition in range(size)
+    }
+    aware, plain = range_(members, sizes, racks), range_(members, sizes)
+
+    for topic in sizes:
+        both = [
+            sorted(sum(each.topic == topic for each in mine) for mine in assignment.values())
+            for assignment in (aware, plain)
+        ]
+        assert both[0] == both[1]
+    given_out = [[p for mine in each.values() for p in mine] for each in (aware, plain)]
+    assert sorted(given_out[0]) == sorted(given_out[1])
+
+
+def test_a_member_tells_its_rack() -> None:
+    words = subscription_bytes(["a"], (), 1, rack="x")
+    assert member_from("m", None, words, "range").rack == "x"
+    assert member_from("m", None, subscription_bytes(["a"], (), 1), "range").rack is None
