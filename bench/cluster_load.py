@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import wire
 from cluster_brokers import RunningCluster, bootstrap_of
-from confluent_kafka import ElectionType
 from confluent_kafka.admin import AdminClient, NewTopic
 
 PARTITIONS_PER_REQUEST = 500
@@ -17,6 +16,7 @@ COMMIT_MS_MAX = 1_000
 WRITES_SECONDS_MAX = 120.0
 PAUSE_SECONDS = 0.02
 NO_LEADER = -1
+NOT_CONTROLLER = 41
 RECORD = wire.record_batch(b"x" * 100, 1)
 
 
@@ -134,9 +134,13 @@ def _acknowledged(answer: wire.Reader) -> set[int]:
 
 
 def balance_leaders(cluster: RunningCluster, topic: str, number: int) -> None:
-    """Let preferred leaders lead again; waits until this broker knows that each third leads."""
-    admin = AdminClient({"bootstrap.servers": cluster.addresses[number]})
-    admin.elect_leaders(ElectionType.PREFERRED, None, operation_timeout=60).result(60)
+    """Let preferred leaders lead again; waits until this broker knows of leaders everywhere."""
+    for address in cluster.addresses:
+        with wire.Connection(address) as connection:
+            answer = connection.request(wire.ELECT_LEADERS, struct.pack(">bii", 0, -1, 60_000))
+        _, error = answer.take("ih")
+        if error not in (0, NOT_CONTROLLER):
+            raise wire.BrokerAnswer(f"ElectLeaders answered error {error}")
     deadline = time.perf_counter() + WRITES_SECONDS_MAX
     with wire.Connection(cluster.addresses[number]) as connection:
         while len(set(layout(connection, topic).leaders.values())) < len(cluster.addresses):

@@ -2,7 +2,8 @@
 
 Independent of Ottla's own protocol package, so that a fault there cannot hide here. Only versions
 without tagged fields are used, which old and new brokers both answer: Produce 7, Fetch 4,
-ListOffsets 1, Metadata 1, ApiVersions 0, CreateTopics 2, DeleteTopics 1; of groups OffsetCommit 6,
+ListOffsets 1, Metadata 1, ApiVersions 0, CreateTopics 2, DeleteTopics 1,
+ElectLeaders 1; of groups OffsetCommit 6,
 FindCoordinator 1, JoinGroup 5, Heartbeat 3, LeaveGroup 1, SyncGroup 3.
 """
 
@@ -19,7 +20,7 @@ import crc32c
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
 OFFSET_COMMIT, FIND_COORDINATOR, JOIN_GROUP = 8, 10, 11
 HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 12, 13, 14
-API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 18, 19, 20
+API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, ELECT_LEADERS = 18, 19, 20, 43
 VERSIONS = {
     PRODUCE: 7,
     FETCH: 4,
@@ -34,6 +35,7 @@ VERSIONS = {
     API_VERSIONS: 0,
     CREATE_TOPICS: 2,
     DELETE_TOPICS: 1,
+    ELECT_LEADERS: 1,
 }
 CLIENT_ID = "ottla-bench"
 ANSWER_SECONDS_MAX = 60.0

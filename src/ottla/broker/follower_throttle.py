@@ -25,6 +25,11 @@ class FollowerThrottle:
         self._image = image
         self._throttle = Throttle()
 
+    @property
+    def is_off(self) -> bool:
+        """Whether nothing is ever held back, as things are set now."""
+        return self._settings().follower_replication_throttled_rate >= UNLIMITED
+
     def holds_back(self, partition: Partition) -> bool:
         """Whether nothing is fetched for a partition now. One in sync is never held back, or
         writers would wait."""

@@ -20,7 +20,7 @@ import msgspec
 
 from ottla.broker.commit_waits import CommitWaits
 from ottla.broker.standing import Standing
-from ottla.broker.watch import DataWatch
+from ottla.broker.watch import Watcher
 from ottla.cluster.image import PartitionImage
 from ottla.cluster.in_sync import InSync
 from ottla.errors import ErrorCode, RequestFailed
@@ -91,7 +91,7 @@ class Partition:
         self._leads_alone = False
         self._is_closed = False
         self._uncommitted_bytes = 0
-        self._watches: dict[DataWatch, None] = {}  # in the order they came
+        self._watches: dict[Watcher, None] = {}  # in the order they came
         self._waits = CommitWaits()
 
     # --- roles ---
@@ -257,6 +257,11 @@ class Partition:
         """The log was fenced and has been opened again; it may have lost its tail."""
         self.log = log
         self._advance()
+        self._wake_watches()
+
+    def start_moved(self) -> None:
+        """The log begins later than it did: replicas have to hear of it."""
+        self._wake_watches()
 
     @property
     def is_unsynced(self) -> bool:
@@ -342,11 +347,11 @@ class Partition:
         """Where a consumer's view ends."""
         return self.log.last_stable_offset if committed_only else self.log.high_watermark
 
-    def watch(self, watch: DataWatch) -> None:
+    def watch(self, watch: Watcher) -> None:
         """Tells `watch` of all that becomes readable from now on."""
         self._watches[watch] = None
 
-    def unwatch(self, watch: DataWatch) -> None:
+    def unwatch(self, watch: Watcher) -> None:
         """Tells it no more."""
         self._watches.pop(watch, None)
 

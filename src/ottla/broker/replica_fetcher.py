@@ -10,7 +10,9 @@ Invariants:
 4. What the leader was asked for in the session is in `_asked` until it was told to forget it, or
    it would go on to answer it.
 5. Where each message is to be synced, the leader is told only of what is on the disk.
-6. A partition that cannot go on rests for a while, so that no error becomes a storm of requests.
+6. What may differ from what was asked is in `_moved`; what is not there is not looked at, so that
+   partitions at rest cost nothing. A partition tells of all that happens to it.
+7. A partition that cannot go on rests for a while, so that no error becomes a storm of requests.
    Only one with a fenced epoch waits for news: they are on their way.
 """
 
@@ -75,6 +77,24 @@ _SESSION_ERRORS: Final = frozenset(
 )
 
 
+class _Followed:
+    """Notes that something happened to a partition, whoever did it."""
+
+    __slots__ = ("_key", "_moved", "partition")
+
+    def __init__(self, key: Key, partition: Partition, moved: set[Key]) -> None:
+        self.partition = partition
+        self._key = key
+        self._moved = moved
+        partition.watch(self)
+
+    def added(self, _size_bytes: int) -> None:
+        self.wake()
+
+    def wake(self) -> None:
+        self._moved.add(self._key)
+
+
 class ReplicaFetcher:
     """One leader, and the partitions this broker follows it in."""
 
@@ -92,41 +112,62 @@ class ReplicaFetcher:
         self._throttle = throttle
         self._spoken = spoken
         self._client_id = f"broker-{broker_id}"
-        self._partitions: dict[Key, Partition] = {}
+        self._followed: dict[Key, _Followed] = {}
+        self._moved: set[Key] = set()
         self._paused: set[Key] = set()
         self._asked: dict[Key, Asked] = {}
+        self._withdrawn: set[Key] = set()
+        """Left or paused: to be forgotten in the session, if asked for and not taken up again."""
         self._session_id = 0
         self._session_epoch = 0
         self._changed = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def __len__(self) -> int:
-        return len(self._partitions)
+        return len(self._followed)
 
     @property
     def partitions(self) -> list[Partition]:
         """Those that are followed now."""
-        return list(self._partitions.values())
+        return [each.partition for each in self._followed.values()]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to ask for now."""
+        return len(self._paused) == len(self._followed)
 
     def follow(self, partition: Partition) -> None:
         """Begins to replicate a partition, or goes on with it in a new epoch."""
         key = (partition.topic_id, partition.id.partition)
-        self._partitions[key] = partition
+        known = self._followed.get(key)
+        if known is None or known.partition is not partition:
+            self._forget(key)
+            self._followed[key] = _Followed(key, partition, self._moved)
         self._paused.discard(key)
         self._outdate(key)
+        self._moved.add(key)
         self._changed.set()
 
     def leave(self, partition: Partition) -> None:
         """Replicates the partition no more."""
         key = (partition.topic_id, partition.id.partition)
-        self._partitions.pop(key, None)
+        self._forget(key)
         self._paused.discard(key)
+        self._withdrawn.add(key)
         self._changed.set()
 
     async def stop(self) -> None:
         """Ends the connection."""
+        for key in tuple(self._followed):
+            self._forget(key)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+
+    def _forget(self, key: Key) -> None:
+        known = self._followed.pop(key, None)
+        if known is not None:
+            known.partition.unwatch(known)
+            self._moved.discard(key)
 
     async def _run(self) -> None:
         while True:
@@ -143,13 +184,12 @@ class ReplicaFetcher:
             self._address.host, self._address.port, timeout_s=CONNECT_SECONDS_MAX
         )
         async with connection:
-            self._session_id = self._session_epoch = 0
-            self._asked.clear()
+            self._begin_session()
             version = await self._agree(connection)
             while True:
                 await self._sync()
                 self._hold_back()
-                if not self._active():
+                if self.is_idle:
                     self._changed.clear()
                     await self._changed.wait()
                     continue
@@ -158,13 +198,13 @@ class ReplicaFetcher:
 
     async def _sync(self) -> None:
         """Syncs what must be on the disk before the leader is told that it is here."""
-        unsynced = [key for key in self._active() if self._partitions[key].is_unsynced]
+        moved = {key: self._followed[key].partition for key in self._moved - self._paused}
+        unsynced = {key: each for key, each in moved.items() if each.is_unsynced}
         if not unsynced:
             return
-        await asyncio.gather(*(self._partitions[key].sync() for key in unsynced))
-        for key in unsynced:
-            partition = self._partitions.get(key)
-            if partition is not None and partition.is_unsynced:
+        await asyncio.gather(*(partition.sync() for partition in unsynced.values()))
+        for key, partition in unsynced.items():
+            if key in self._followed and partition.is_unsynced:
                 self._rest(key)
 
     def _outdate(self, key: Key) -> None:
@@ -173,23 +213,34 @@ class ReplicaFetcher:
 
     def _rest(self, key: Key) -> None:
         """Asks for the partition again, but not at once."""
-        self._paused.add(key)
+        self._pause(key)
         asyncio.get_running_loop().call_later(BACKOFF_SECONDS, self._go_on, key)
+
+    def _pause(self, key: Key) -> None:
+        self._paused.add(key)
+        self._withdrawn.add(key)
 
     def _hold_back(self) -> None:
         """Lets those rest that have had as much as they may for now."""
-        for key in self._active():
-            if self._throttle.holds_back(self._partitions[key]):
+        if self._throttle.is_off:
+            return
+        for key in self._followed.keys() - self._paused:
+            if self._throttle.holds_back(self._followed[key].partition):
                 self._rest(key)
 
     def _go_on(self, key: Key) -> None:
         self._paused.discard(key)
+        if key in self._followed:
+            self._moved.add(key)
         self._changed.set()
 
-    def _active(self) -> set[Key]:
-        return self._partitions.keys() - self._paused
-
     # --- asking ---
+
+    def _begin_session(self) -> None:
+        """The next request names everything."""
+        self._session_id = self._session_epoch = 0
+        self._asked.clear()
+        self._moved.update(self._followed)
 
     async def _agree(self, connection: ClientConnection) -> int:
         """The version of Fetch that both brokers speak."""
@@ -211,10 +262,10 @@ class ReplicaFetcher:
 
     def _request(self) -> FetchRequest:
         """Names in a session only what is new or has moved since the last request."""
-        active = self._active()
+        looked_at = self._moved if self._session_epoch else self._followed.keys()
         wanted: dict[TopicId, list[FetchPartition]] = {}
-        for key in active:
-            partition = self._partitions[key]
+        for key in looked_at - self._paused:
+            partition = self._followed[key].partition
             asked = Asked(partition.log.end_offset, partition.leader_epoch)
             if self._session_epoch and self._asked.get(key) == asked:
                 continue
@@ -229,10 +280,7 @@ class ReplicaFetcher:
                     PARTITION_BYTES_MAX,
                 )
             )
-        gone: dict[TopicId, list[int]] = {}
-        for key in self._asked.keys() - active:
-            gone.setdefault(key[0], []).append(key[1])
-            del self._asked[key]
+        self._moved.clear()
         return FetchRequest(
             replica_state=ReplicaState(self._broker_id),
             max_wait_ms=WAIT_MS_MAX,
@@ -242,9 +290,20 @@ class ReplicaFetcher:
             session_epoch=self._session_epoch,
             topics=[FetchTopic(topic_id=topic, partitions=each) for topic, each in wanted.items()],
             forgotten_topics_data=[
-                ForgottenTopic(topic_id=topic, partitions=each) for topic, each in gone.items()
+                ForgottenTopic(topic_id=topic, partitions=each)
+                for topic, each in self._gone().items()
             ],
         )
+
+    def _gone(self) -> dict[TopicId, list[int]]:
+        """What the leader was asked for and is not any more."""
+        gone: dict[TopicId, list[int]] = {}
+        withdrawn, self._withdrawn = self._withdrawn, set()
+        for key in withdrawn:
+            is_active = key in self._followed and key not in self._paused
+            if not is_active and self._asked.pop(key, None) is not None:
+                gone.setdefault(key[0], []).append(key[1])
+        return gone
 
     # --- taking what came ---
 
@@ -254,17 +313,18 @@ class ReplicaFetcher:
             if code not in _SESSION_ERRORS:
                 raise RequestFailed(code)
             # The session is unknown or out of step: begin another.
-            self._session_id = self._session_epoch = 0
-            self._asked.clear()
+            self._begin_session()
             return
         self._session_id = response.session_id
         self._session_epoch = self._session_epoch % (2**31 - 1) + 1 if response.session_id else 0
         for topic in response.responses:
             for data in topic.partitions:
                 key = (TopicId(topic.topic_id), data.partition_index)
-                partition, asked = self._partitions.get(key), self._asked.get(key)
-                if partition is None or asked is None:
+                followed, asked = self._followed.get(key), self._asked.get(key)
+                if followed is None or asked is None:
                     continue
+                self._moved.add(key)
+                partition = followed.partition
                 if asked != Asked(partition.log.end_offset, partition.leader_epoch):
                     continue
                 try:
@@ -298,7 +358,7 @@ class ReplicaFetcher:
             self._outdate(key)
         elif code is ErrorCode.FENCED_LEADER_EPOCH:
             # The metadata has moved on; its news will say whom to follow.
-            self._paused.add(key)
+            self._pause(key)
         else:
             # The leader may not have heard of its role or of the topic yet.
             log.info("the leader of %s answers %s", partition.id, code.name)

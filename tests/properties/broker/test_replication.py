@@ -60,15 +60,15 @@ class Replica:
     def fetch(self, replicas: dict[BrokerId, Replica], *, is_lost: bool = False) -> None:
         """Asks the leader it knows of once, and takes the answer unless that is lost."""
         fetcher = self._fetcher
-        if fetcher is None or self._leader is None or not fetcher._active():
+        if fetcher is None or self._leader is None or fetcher.is_idle:
             return
         response = replicas[self._leader].answer(fetcher._request())
         if is_lost:
-            fetcher._session_id = fetcher._session_epoch = 0
-            fetcher._asked.clear()
+            fetcher._begin_session()
         else:
             fetcher._take(response)
-            fetcher._paused.clear()
+            for key in tuple(fetcher._paused):
+                fetcher._go_on(key)
 
     def answer(self, request: FetchRequest) -> FetchResponse:
         request.max_wait_ms = 0
