@@ -229,16 +229,28 @@ class Client:
 
     async def _any_connection(self) -> BrokerConnection:
         for (_, lane), connection in self._connections.items():
-            if connection.is_open and lane == MAIN_LANE:
+            if connection.is_open and lane == MAIN_LANE and self._is_credible(connection):
                 return connection
         advertised = [broker.address for broker in self._picture.brokers.values()]
         tried: list[tuple[Address, OttlaError]] = []
+        silent: BrokerConnection | None = None
         for address in dict.fromkeys((*advertised, *self._bootstrap)):
             try:
-                return await self._connection_at(address, MAIN_LANE)
+                connection = await self._connection_at(address, MAIN_LANE)
             except ConnectionFailed as error:
                 tried.append((address, error))
-        raise NoBrokerReachable(tried, was_reachable=bool(advertised))
+                continue
+            if not connection.versions.is_assumed:
+                return connection
+            # An old broker, or a proxy before one that is away: others may say more.
+            silent = silent or connection
+        if silent is None or not self._is_credible(silent):
+            raise NoBrokerReachable(tried, was_reachable=bool(advertised))
+        return silent
+
+    def _is_credible(self, connection: BrokerConnection) -> bool:
+        """Where one broker has said what it offers, none is too old to do so."""
+        return self._may_be_ancient or not connection.versions.is_assumed
 
     async def _connection_at(self, address: Address, lane: str) -> BrokerConnection:
         place = (address, lane)

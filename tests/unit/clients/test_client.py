@@ -81,6 +81,21 @@ def test_a_broker_that_closes_when_asked_for_versions_is_taken_for_an_old_one(
     asyncio.run(main())
 
 
+def test_an_address_that_takes_connections_and_says_nothing_is_passed_over(
+    a_broker, quick: ClientOptions
+) -> None:
+    async def main() -> None:
+        async with a_broker() as proxy, a_broker() as broker:
+            proxy.answers[ApiKey.API_VERSIONS] = lambda request, version: None
+            async with Client([proxy.address, broker.address], quick) as client:
+                picture = await client.refresh()
+                assert [each.address for each in picture.brokers.values()] == [broker.address]
+                await client.refresh()
+            assert proxy.versions_seen(ApiKey.METADATA) == []
+
+    asyncio.run(main())
+
+
 def test_an_unknown_topic_or_partition_is_said_at_once(a_broker, quick: ClientOptions) -> None:
     async def main() -> None:
         async with a_broker() as broker, Client([broker.address], quick) as client:
