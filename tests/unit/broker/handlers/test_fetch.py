@@ -26,7 +26,7 @@ from ottla.protocol.messages.fetch import (
     ReplicaState,
 )
 from ottla.settings.replication import RACK_AWARE, ReplicationSettings
-from unit.broker.stage import ME, THREE, TOPIC_ID, TWO, Stage, an_image
+from unit.broker.stage import LAG_MS, ME, THREE, TOPIC_ID, TWO, Stage, an_image
 from unit.net.running import pass_time, run, turns
 
 ALL = (ME, TWO, THREE)
@@ -52,8 +52,10 @@ class Fetching:
         answer: Coroutine[Any, Any, FetchResponse] = self.handler.handle(request, context)
         return asyncio.ensure_future(answer)
 
-    async def follow(self, follower: BrokerId, offset: int) -> asyncio.Future[FetchResponse]:
-        """A follower's next fetch in its session, on its way."""
+    async def follow(
+        self, follower: BrokerId, offset: int | None = None
+    ) -> asyncio.Future[FetchResponse]:
+        """A follower's next fetch in its session, on its way; without an offset, nothing moved."""
         session_id, session_epoch = self.sessions.get(follower, (0, 0))
         asked = self.ask(
             FetchRequest(
@@ -62,7 +64,7 @@ class Fetching:
                 min_bytes=1,
                 session_id=session_id,
                 session_epoch=session_epoch,
-                topics=[_wanted(offset)],
+                topics=[] if offset is None else [_wanted(offset)],
             )
         )
         await turns(3)
@@ -136,6 +138,130 @@ def test_a_follower_that_knows_all_waits() -> None:
         assert not again.done()
         await pass_time(0.5)
         assert again.done()
+
+    run(scenario())
+
+
+# --- followers at rest ---
+
+
+async def two_rests(**changes: Any) -> Fetching:
+    """Both followers have the only record, and two has been told all of it."""
+    fetching = Fetching(a_leader(**changes))
+    waiting = await both_have_one_record(fetching)
+    await pass_time(WATERMARK_SECONDS_MAX)
+    assert waiting.done()
+    told = await fetching.follow(TWO)
+    await pass_time(0.5)
+    assert told.result().responses == []
+    return fetching
+
+
+def watches(fetching: Fetching) -> int:
+    return len(fetching.stage.partition._watches)
+
+
+def a_reader_of(fetching: Fetching, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The offsets at which the log is read from now on."""
+    offsets: list[int] = []
+    log = fetching.stage.partition.log
+    read = type(log).read
+
+    def noting(self: Any, offset: int, **limits: Any) -> Any:
+        offsets.append(offset)
+        return read(self, offset, **limits)
+
+    monkeypatch.setattr(type(log), "read", noting)
+    return offsets
+
+
+def test_nothing_is_read_for_a_follower_that_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        fetching = await two_rests()
+        offsets = a_reader_of(fetching, monkeypatch)
+        waiting = await fetching.follow(TWO)
+        await turns()
+        assert not waiting.done()
+        assert offsets == []
+        fetching.stage.append(b"b")
+        await turns()
+        assert _only(waiting.result()).records
+        assert offsets == [1]
+
+    run(scenario())
+
+
+def test_a_record_that_came_between_two_fetches_is_in_the_next_one() -> None:
+    async def scenario() -> None:
+        fetching = await two_rests()
+        fetching.stage.append(b"b")
+        waiting = await fetching.follow(TWO)
+        assert _only(waiting.result()).records
+
+    run(scenario())
+
+
+def test_a_follower_at_rest_kept_up_for_as_long_as_it_asked() -> None:
+    async def scenario() -> None:
+        fetching = await two_rests()
+        fetching.stage.clock.ms += 10 * LAG_MS
+        await fetching.follow(TWO)
+        fetching.stage.append(b"b")
+        fetching.stage.partition.drop_laggards()
+        assert fetching.stage.wishes.asked == [frozenset({ME, TWO})], "three has not asked since"
+
+    run(scenario())
+
+
+def test_a_follower_that_stopped_asking_at_rest_lags_as_any_other() -> None:
+    async def scenario() -> None:
+        fetching = await two_rests()
+        fetching.stage.clock.ms += LAG_MS + 1
+        fetching.stage.append(b"b")
+        fetching.stage.partition.drop_laggards()
+        assert fetching.stage.wishes.asked == [frozenset({ME})]
+
+    run(scenario())
+
+
+def test_a_follower_at_rest_that_was_taken_out_has_to_show_itself() -> None:
+    async def scenario() -> None:
+        fetching = await two_rests()
+        partition = fetching.stage.partition
+        partition.take_role(an_image(ME, replicas=ALL, isr=(ME, THREE), partition_epoch=1))
+        assert partition.in_sync is not None
+        assert partition.in_sync.followers[TWO].caught_up_ms == 0, "no commit waits for it"
+        await fetching.follow(TWO)
+        assert fetching.stage.wishes.asked == [frozenset(ALL)], "and it is asked back in"
+
+    run(scenario())
+
+
+def test_a_follower_at_rest_hears_that_the_log_begins_later_and_who_leads() -> None:
+    async def scenario() -> None:
+        fetching = await two_rests()
+        partition = fetching.stage.partition
+        waiting = await fetching.follow(TWO)
+        partition.log.delete_records_before(Offset(1))
+        partition.start_moved()
+        await pass_time(0.5)
+        assert _only(waiting.result()).log_start_offset == 1
+        waiting = await fetching.follow(TWO)
+        partition.take_role(an_image(TWO, epoch=1, replicas=ALL))
+        await turns()
+        assert _only(waiting.result()).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    run(scenario())
+
+
+def test_a_new_session_of_a_follower_ends_the_rests_of_the_old_one() -> None:
+    async def scenario() -> None:
+        fetching = await two_rests()
+        assert watches(fetching) == 2, "three rests too"
+        del fetching.sessions[TWO]
+        waiting = await fetching.follow(TWO, 0)
+        assert waiting.done()
+        assert watches(fetching) == 1
 
     run(scenario())
 
