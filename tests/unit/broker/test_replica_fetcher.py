@@ -16,7 +16,7 @@ from ottla.broker.partition import Services
 from ottla.broker.replica_fetcher import BACKOFF_SECONDS, ReplicaFetcher
 from ottla.cluster.image import ClusterImage
 from ottla.errors import ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import Offset, TopicPartition
 from ottla.settings.replication import ReplicationSettings
 from unit.broker.leader import (
     SESSION_ID,
@@ -120,6 +120,24 @@ def test_where_each_message_is_synced_the_leader_is_told_only_of_what_is_on_the_
                 disk_goes_on.set()
                 request = await leader.asked(2)
                 assert named(request)[0].fetch_offset == log.recovery_point == 1
+
+    run(scenario())
+
+
+def test_a_log_that_lost_its_tail_when_it_was_opened_again_is_asked_for_anew() -> None:
+    async def scenario() -> None:
+        first, second = a_follower(), numbered(a_follower(), 1)
+        append(first.partition.log, batch(b"a", b"b"), epoch=3)
+        async with following(first, second) as (leader, _):
+            leader.say(answer(data(), data(index=1)))
+            request = await leader.asked(2)
+            assert named(request) == {}
+            log = first.partition.log
+            log.truncate_to(Offset(0))
+            first.partition.reopened(log)
+            leader.say(answer())
+            request = await leader.asked(3)
+            assert [each.fetch_offset for each in named(request).values()] == [0]
 
     run(scenario())
 
