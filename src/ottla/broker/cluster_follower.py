@@ -82,7 +82,7 @@ class ClusterFollower:
         """How many pictures have come, and how many of them are true here: later ones include
         earlier ones."""
         self._incomplete: set[str] = set()
-        """Topics with a partition whose log could not be opened."""
+        """Topics with a partition whose log could not be opened or that could not take its role."""
         self._news = asyncio.Event()
         self._caught_up = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
@@ -137,10 +137,13 @@ class ClusterFollower:
             self._take_roles(topic)
 
     async def _create(self, topics: Iterable[TopicImage]) -> None:
-        failed = await self._replicas.create(topics)
-        self._incomplete |= {topic.name for topic in failed}
-        if failed:
+        for topic in await self._replicas.create(topics):
+            self._try_again(topic)
+
+    def _try_again(self, topic: TopicImage) -> None:
+        if not self._incomplete:
             asyncio.get_running_loop().call_later(RETRY_SECONDS, self._news.set)
+        self._incomplete.add(topic.name)
 
     async def _apply(self, image: ClusterImage) -> None:
         found = difference(self._applied, image)
@@ -148,8 +151,12 @@ class ClusterFollower:
             self._view.configured()
         await self._delete(found)
         await self._create(found.changed)
-        for topic in image.topics.values() if found.are_brokers_changed else found.changed:
-            self._take_roles(topic)
+        if found.are_brokers_changed:
+            for topic in image.topics.values():
+                self._take_roles(topic)
+        else:
+            for topic in found.changed:
+                self._take_roles(topic, self._applied.topics.get(topic.name))
         self._replicas.configure(
             image.topics.values() if found.is_broker_configured else found.changed
         )
@@ -168,11 +175,16 @@ class ClusterFollower:
                     self._replication.leave(partition)
                 await self._replicas.remove(taken_away)
 
-    def _take_roles(self, topic: TopicImage) -> None:
+    def _take_roles(self, topic: TopicImage, before: TopicImage | None = None) -> None:
+        """Of all partitions, or of those that are not as they were before."""
+        known = before.partitions if before is not None and before.id == topic.id else ()
         for index, partition in self._partitions.of_topic(topic.name).items():
+            if index < len(known) and known[index] == topic.partitions[index]:
+                continue
             try:
                 partition.take_role(topic.partitions[index])
             except OttlaError as error:
                 log.error("%s cannot take its role: %s", partition.id, error)
+                self._try_again(topic)
                 continue
             self._replication.update(partition)
