@@ -39,6 +39,8 @@ sentence from them. One place in the broker turns `.code` into a field of a resp
     │   ├── InvalidConfig
     │   ├── PolicyViolation
     │   ├── NotLeader
+    │   ├── NotEnoughReplicas
+    │   ├── NotEnoughReplicasAfterAppend
     │   └── TimedOut
     └── ConfigError                 a setting of this process is wrong: names it, and the fix
 """
@@ -531,6 +533,29 @@ class NotLeader(_FixedCode):
     """Another broker leads the partition."""
 
     fixed_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class NotEnoughReplicas(RequestFailed):
+    """Too few replicas are in sync for a write that is to be on all of them."""
+
+    def __init__(self, partition: object, count: int, needed: int) -> None:
+        self.partition, self.count, self.needed = partition, count, needed
+        super().__init__(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"{partition} has {count} replicas in sync; min.insync.replicas asks for {needed}",
+        )
+
+
+class NotEnoughReplicasAfterAppend(RequestFailed):
+    """The records are committed, but on fewer replicas than was asked."""
+
+    def __init__(self, partition: object) -> None:
+        self.partition = partition
+        super().__init__(
+            ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+            f"the records are in {partition}, but fewer replicas than min.insync.replicas asks for"
+            " are in sync by now",
+        )
 
 
 class TimedOut(_FixedCode):

@@ -148,10 +148,19 @@ class Broker:
         await self._flusher.wait_idle()
         # A checkpoint still being written must not overtake the last one.
         self._executor.shutdown()
-        self._directory.close(
-            on_failure=lambda partition, error: log.error("closing %s failed: %s", partition, error)
-        )
+        self._close_directory()
         await self._store.close()
+
+    def _close_directory(self) -> None:
+        try:
+            self._directory.close(
+                on_failure=lambda partition, error: log.error(
+                    "closing %s failed: %s", partition, error
+                )
+            )
+        except OSError as error:
+            log.error("the stop could not be noted, the next start will recover: %s", error)
+            self._directory.abandon()
 
     async def _open_metadata(self, settings: BrokerSettings) -> None:
         broker_id = BrokerId(settings.node_id)
@@ -198,7 +207,7 @@ class Broker:
     async def _leave_cluster(self, membership: Membership) -> None:
         """Lets others lead what this broker leads, while clients are still served."""
         registered = self._view.image.brokers.get(self._view.broker_id)
-        if registered is not None and not self._standing.is_fenced:
+        if registered is not None and self._standing.is_certain:
             settings = self._view.settings.replication
             await depart(registered.id, registered.epoch, self._peers, settings)
             # A follower that has left must not be taken back in by what it still asks for.

@@ -105,7 +105,7 @@ class Membership:
         if not self._standing.is_registered:
             await self._register()
             self._stood()
-        if not self._metadata.is_controller and not self._standing.is_fenced:
+        if not self._metadata.is_controller and self._standing.is_certain:
             await self._campaign()
 
     async def _register(self) -> None:

@@ -8,7 +8,8 @@ Invariants:
    of every message, the high watermark follows the disk, else it follows the log's end.
 3. Consumers are shown nothing at or above the high watermark.
 4. Only the leader epoch of the metadata changes a role: news of a lower epoch change nothing.
-5. A leader whose session with the metadata store may have ended accepts and acknowledges nothing.
+5. A leader whose session with the metadata store has ended accepts and acknowledges nothing. While
+   it only may have ended, nothing is acknowledged that no follower in sync has fetched.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ from ottla.broker.standing import Standing
 from ottla.broker.watch import Watcher
 from ottla.cluster.image import PartitionImage
 from ottla.cluster.in_sync import InSync
-from ottla.errors import ErrorCode, RequestFailed
+from ottla.errors import (
+    ErrorCode,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    RequestFailed,
+)
 from ottla.model.clock import Clock
 from ottla.model.ids import (
     NO_LEADER_EPOCH,
@@ -156,30 +162,31 @@ class Partition:
     @property
     def leads_for_certain(self) -> bool:
         """Whether this broker leads, and nobody else can by now."""
-        return not (self.in_sync is None or self._is_closed or self._services.standing.is_fenced)
+        return (
+            self.in_sync is not None and not self._is_closed and self._services.standing.is_certain
+        )
 
     def check_leads(self) -> None:
         """Refuses what only the leader may answer, unless this broker certainly is it."""
-        if self.in_sync is None or self._is_closed or self._services.standing.is_fenced:
+        in_sync = self.in_sync
+        if in_sync is None or self._is_closed or self._services.standing.may_be_deposed(in_sync):
+            raise RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def check_leads_for_certain(self) -> None:
+        """Refuses what is acknowledged before any follower has it, where another may lead."""
+        if self.in_sync is not None and self.in_sync.followers and not self.leads_for_certain:
             raise RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
         """Refuses a client that knows of another leader than this one."""
         self.check_leads()
-        self._check_epoch(current_leader_epoch)
+        _check_epoch(self.leader_epoch, current_leader_epoch)
 
     def check_replica_epoch(self, current_leader_epoch: int) -> None:
         """Refuses a reader that a replica may not answer either: it has to know its own leader."""
         if self.leader is None or self._is_closed or self._services.standing.is_fenced:
             raise RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        self._check_epoch(current_leader_epoch)
-
-    def _check_epoch(self, current_leader_epoch: int) -> None:
-        if current_leader_epoch == NO_LEADER_EPOCH or current_leader_epoch == self.leader_epoch:
-            return
-        if current_leader_epoch < self.leader_epoch:
-            raise RequestFailed(ErrorCode.FENCED_LEADER_EPOCH)
-        raise RequestFailed(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        _check_epoch(self.leader_epoch, current_leader_epoch)
 
     # --- writing ---
 
@@ -206,21 +213,13 @@ class Partition:
         if in_sync is None or self._leads_alone:
             return
         if len(in_sync.members) < self._needed(in_sync):
-            raise RequestFailed(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self.id} has {len(in_sync.members)} replicas in sync;"
-                f" min.insync.replicas asks for {self._needed(in_sync)}",
-            )
+            raise NotEnoughReplicas(self.id, len(in_sync.members), self._needed(in_sync))
 
     def check_still_in_sync(self) -> None:
         """Tells a writer that its records are committed, but on fewer replicas than was asked."""
         in_sync = self.in_sync
         if in_sync is not None and len(in_sync.maximal) < self._needed(in_sync):
-            raise RequestFailed(
-                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-                f"the records are in {self.id}, but fewer replicas than min.insync.replicas asks"
-                " for are in sync by now",
-            )
+            raise NotEnoughReplicasAfterAppend(self.id)
 
     def _needed(self, in_sync: InSync) -> int:
         """How many replicas must be in sync: no more than there are."""
@@ -322,7 +321,9 @@ class Partition:
     def _advance(self) -> None:
         """Moves the high watermark as far as all replicas that count have come."""
         in_sync, standing = self.in_sync, self._services.standing
-        if in_sync is None or standing.is_fenced or len(in_sync.members) < self._needed(in_sync):
+        if in_sync is None or standing.may_be_deposed(in_sync):
+            return
+        if len(in_sync.members) < self._needed(in_sync):
             return
         log = self.log
         safe_end = log.recovery_point if log.settings.flush_messages == 1 else log.end_offset
@@ -363,3 +364,11 @@ class Partition:
     def _wake_watches(self) -> None:
         for watch in tuple(self._watches):
             watch.wake()
+
+
+def _check_epoch(known: LeaderEpoch, asked: int) -> None:
+    if asked in (NO_LEADER_EPOCH, known):
+        return
+    if asked < known:
+        raise RequestFailed(ErrorCode.FENCED_LEADER_EPOCH)
+    raise RequestFailed(ErrorCode.UNKNOWN_LEADER_EPOCH)

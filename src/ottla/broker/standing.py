@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ottla.cluster.in_sync import InSync
 from ottla.cluster.session import Session
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId
@@ -25,11 +26,26 @@ class Standing:
 
     @property
     def is_fenced(self) -> bool:
-        """Whether another may lead already what this broker leads.
+        """Whether the cluster has given this broker up: it leads nothing."""
+        return not self.is_registered
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether nobody else can lead by now what this broker leads.
 
         The clock is asked each time: a process that was stopped for a minute must not act on what
         it believed before.
         """
         if not self.is_registered:
-            return True
-        return self._session is not None and not self._session.is_alive(self.clock.monotonic_ms())
+            return False
+        return self._session is None or self._session.is_alive(self.clock.monotonic_ms())
+
+    def may_be_deposed(self, in_sync: InSync) -> bool:
+        """Whether another may lead already and this broker would commit records all the same.
+
+        While the metadata store is silent, a leader goes on as long as its commits need others:
+        those who follow somebody else by now do not ask it any more, and nothing is committed.
+        """
+        if self.is_certain:
+            return False
+        return self.is_fenced or (bool(in_sync.followers) and len(in_sync.maximal) == 1)

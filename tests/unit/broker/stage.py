@@ -10,6 +10,7 @@ from ottla.broker.partition import Partition, Services
 from ottla.broker.partitions import Partitions
 from ottla.broker.standing import Standing
 from ottla.cluster.image import NO_BROKER, PartitionImage
+from ottla.cluster.session import Session
 from ottla.model.ids import BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition
 from unit.storage.logs import SetClock, World, batch, flush, settings
 
@@ -76,7 +77,8 @@ class Stage:
         self.clock: SetClock = self.world.clock
         self.flushes = Flushes()
         self.wishes = Wishes()
-        self.standing = Standing(ME, self.clock, LAG_MS)
+        self.session = Session(never_ends=True)
+        self.standing = Standing(ME, self.clock, LAG_MS, self.session)
         self.services = Services(self.standing, self.flushes, self.wishes)
         self.partition = Partition(
             TopicPartition("topic", 0), TOPIC_ID, self.world.open(), self.services

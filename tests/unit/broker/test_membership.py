@@ -127,9 +127,9 @@ def test_another_takes_over_when_the_controller_leaves() -> None:
 def test_past_its_deadline_a_broker_leads_nothing_though_nobody_told_it() -> None:
     async def scenario(me: Member, _other: Member) -> None:
         await me.membership.join()
-        assert not me.standing.is_fenced
+        assert me.standing.is_certain
         me.clock.ms = TIMEOUT_MS
-        assert me.standing.is_fenced
+        assert not me.standing.is_certain
 
     play(scenario)
 
@@ -162,7 +162,7 @@ def test_a_new_session_is_registered_again_with_a_larger_epoch() -> None:
         before = other.metadata.image.brokers[ME].epoch
         await me.loses_its_session(33)
         await eventually_async(lambda: _epoch_of_me(other) > before)
-        await eventually_async(lambda: not me.standing.is_fenced)
+        await eventually_async(lambda: me.standing.is_certain)
         assert sum(each.metadata.is_controller for each in (me, other)) == 1
 
     play(scenario)

@@ -112,7 +112,7 @@ def test_a_client_that_knows_another_epoch_is_refused(asked: int, code: ErrorCod
         assert code_of(lambda: partition.check_leader_epoch(asked)) is code
 
 
-def test_a_leader_whose_session_may_have_ended_takes_and_commits_nothing() -> None:
+def test_a_leader_whose_session_has_ended_takes_and_commits_nothing() -> None:
     stage = Stage(an_image(ME))
     stage.standing.is_registered = False
     assert code_of(lambda: stage.append(b"a")) is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -131,6 +131,45 @@ def test_a_fenced_leader_does_not_acknowledge_what_its_followers_fetched() -> No
     assert stage.high_watermark == 0
     stage.standing.is_registered = True
     stage.partition.fetched_by(TWO, Offset(1))
+    assert stage.high_watermark == 1
+
+
+def in_doubt(stage: Stage) -> None:
+    stage.session.deadline_ms = stage.clock.monotonic_ms()
+
+
+def test_a_leader_in_doubt_commits_what_its_followers_fetch() -> None:
+    stage = Stage(an_image(ME, replicas=(ME, TWO)))
+    in_doubt(stage)
+    stage.append(b"a")
+    assert stage.high_watermark == 0
+    stage.partition.fetched_by(TWO, Offset(1))
+    assert stage.high_watermark == 1
+
+
+def test_a_leader_in_doubt_that_is_alone_in_sync_takes_and_commits_nothing() -> None:
+    stage = Stage(an_image(ME, replicas=(ME, TWO), isr=(ME,)), flush_messages=1)
+    stage.append(b"a")
+    in_doubt(stage)
+    stage.flushes.run()
+    assert stage.high_watermark == 0
+    assert code_of(lambda: stage.append(b"b")) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_leader_in_doubt_acknowledges_nothing_before_a_follower_has_it() -> None:
+    stage = Stage(an_image(ME, replicas=(ME, TWO)))
+    check = stage.partition.check_leads_for_certain
+    check()
+    in_doubt(stage)
+    assert code_of(check) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert not stage.partition.leads_for_certain
+
+
+def test_the_only_replica_goes_on_in_doubt_since_nobody_else_can_lead() -> None:
+    stage = Stage(an_image(ME))
+    in_doubt(stage)
+    stage.partition.check_leads_for_certain()
+    assert stage.append(b"a") == 1
     assert stage.high_watermark == 1
 
 

@@ -73,6 +73,8 @@ class _Appending(msgspec.Struct):
             _refuse_zstd(records)
         if self.acks == ACKS_ALL:
             partition.check_in_sync()
+        else:
+            partition.check_leads_for_certain()
         if self.transactional_id is None:
             if _transactional_producer(records) is not None:
                 raise RequestFailed(
