@@ -49,7 +49,14 @@ _FIRST_PROTOCOL: Final = 0
 class TransactionShard:
     """The transaction coordinator of one partition, while this broker leads it."""
 
-    __slots__ = ("_markers", "_ongoing", "_settings", "_transactions", "_version_max")
+    __slots__ = (
+        "_markers",
+        "_ongoing",
+        "_settings",
+        "_taken_over_ms",
+        "_transactions",
+        "_version_max",
+    )
 
     def __init__(
         self,
@@ -62,6 +69,9 @@ class TransactionShard:
         """The newest version of records that every broker can read."""
         self._transactions: dict[str, Transaction] = {}
         self._ongoing: set[str] = set()
+        self._taken_over_ms: dict[str, int] = {}
+        """When what an earlier coordinator had open was found here: its clock may be another one,
+        so that neither side of the time-out can be trusted but from then on."""
         self._markers = MarkersUnderWay(coordinator_epoch)
 
     # --- the log ---------------------------------------------------------------------------------
@@ -73,19 +83,25 @@ class TransactionShard:
             return
         if value is None:
             self._transactions.pop(transactional_id, None)
-            self._ongoing.discard(transactional_id)
+            self._closed(transactional_id)
             return
         transaction = transaction_of(transactional_id, value)
         self._transactions[transactional_id] = transaction
         if transaction.state is State.ONGOING:
             self._ongoing.add(transactional_id)
         else:
-            self._ongoing.discard(transactional_id)
+            self._closed(transactional_id)
         if not transaction.state.is_prepared:
             self._markers.forget(transactional_id)
 
+    def _closed(self, transactional_id: str) -> None:
+        self._ongoing.discard(transactional_id)
+        self._taken_over_ms.pop(transactional_id, None)
+
     def on_loaded(self, now_ms: int) -> TransactionDecision:
-        """The log has been read: what was decided but not finished is taken up again."""
+        """The log has been read: what was decided but not finished is taken up again, and what is
+        open has its time from now on."""
+        self._taken_over_ms = dict.fromkeys(self._ongoing, now_ms)
         prepared = [each for each in self._transactions.values() if each.state.is_prepared]
         markers = [self._markers.begin(each) for each in prepared]
         return TransactionDecision(
@@ -238,7 +254,9 @@ class TransactionShard:
         late = [
             transaction
             for each in self._ongoing
-            if (transaction := self._transactions[each]).is_timed_out(now_ms)
+            if (transaction := self._transactions[each]).is_timed_out(
+                now_ms, self._taken_over_ms.get(each, transaction.started_ms)
+            )
         ]
         late.sort(key=lambda each: (each.started_ms, each.transactional_id))
         endings = [

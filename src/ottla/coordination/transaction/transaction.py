@@ -94,12 +94,12 @@ class Transaction(msgspec.Struct, frozen=True):
         """A prepared transaction was kept for its owner: it can be ended, not added to."""
         return self.state is State.ONGOING and self.next_producer is not None
 
-    def is_timed_out(self, now_ms: int) -> bool:
-        """The transaction is open and has had its time."""
+    def is_timed_out(self, now_ms: int, since_ms: int) -> bool:
+        """The transaction is open and has had its time, which began at `since_ms`."""
         return (
             self.state is State.ONGOING
             and self.timeout_ms != TIMEOUT_NEVER_MS
-            and self.started_ms + self.timeout_ms < now_ms
+            and since_ms + self.timeout_ms < now_ms
         )
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:

@@ -267,6 +267,31 @@ class TestTimeOut:
         assert following == pair(100, 1)
         assert coordinator.add(following, [A0]) is NONE
 
+    @pytest.mark.parametrize("hours", [1, -1])
+    def test_a_coordinator_with_another_clock_gives_it_its_time_and_no_more(self, hours):
+        coordinator, producer = opened()
+        coordinator.now_ms += hours * 3_600_000
+        coordinator.restart()
+        coordinator.now_ms += TIMEOUT_MS
+        assert coordinator.add(producer, [A0]) is NONE
+        coordinator.do(coordinator.shard.abort_timed_out(coordinator.now_ms))
+        assert coordinator.state is State.ONGOING
+        coordinator.now_ms += 1
+        coordinator.do(coordinator.shard.abort_timed_out(coordinator.now_ms))
+        assert coordinator.state is State.PREPARE_ABORT
+
+    def test_the_next_transaction_has_its_own_time_after_a_coordinator_took_one_over(self):
+        coordinator, producer = opened()
+        coordinator.restart()
+        producer = coordinator.finish(producer, commit=True)
+        coordinator.now_ms += TIMEOUT_MS
+        coordinator.add(producer, [A0])
+        coordinator.now_ms += TIMEOUT_MS
+        coordinator.do(coordinator.shard.abort_timed_out(coordinator.now_ms))
+        assert coordinator.state is State.ONGOING
+        coordinator.time_out()
+        assert coordinator.state is State.PREPARE_ABORT
+
     def test_a_decided_transaction_does_not_time_out(self):
         coordinator, producer = opened()
         coordinator.end(producer, commit=True)
