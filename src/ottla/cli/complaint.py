@@ -11,6 +11,7 @@ from ottla.cli.exit_code import ExitCode
 from ottla.cli.message import say_error
 from ottla.clients.failures import (
     BrokerTooOld,
+    DeliveryTimedOut,
     GroupHasMembers,
     GroupNotFound,
     NoBrokerReachable,
@@ -60,6 +61,8 @@ def complain(error: BaseException) -> int:
 
 def exit_code_of(error: OttlaError) -> ExitCode:
     """Which kind of failure it is."""
+    if isinstance(error, DeliveryTimedOut) and error.last_error is not None:
+        return exit_code_of(error.last_error)
     if isinstance(error, ConnectionFailed | NoBrokerReachable):
         return ExitCode.UNREACHABLE
     return ExitCode.USAGE if isinstance(error, ConfigError) else ExitCode.FAILED
@@ -72,6 +75,8 @@ def fix_for(error: OttlaError) -> str | None:
             return _unreachable_fix([cause for _, cause in error.tried])
         case ConnectionFailed():
             return _unreachable_fix([error])
+        case DeliveryTimedOut():
+            return None if error.last_error is None else fix_for(error.last_error)
         case TopicNotFound(partition=None):
             return f"see `ottla topics list`, or create it with `ottla topics create {error.topic}`"
         case TopicNotFound():

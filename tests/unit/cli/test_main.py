@@ -13,6 +13,7 @@ from ottla.cli.main import SECTIONS, exit_code_for, run
 from ottla.clients.address import Address
 from ottla.clients.failures import (
     BrokerTooOld,
+    DeliveryTimedOut,
     GroupHasMembers,
     GroupNotFound,
     NoBrokerReachable,
@@ -130,6 +131,12 @@ def test_what_cannot_be_undone_needs_yes_where_nobody_can_be_asked(
         ),
         (NotABroker("h:1", b"HTTP/1.1"), 3, "HTTP server"),
         (ResponseTimedOut("h:1", 30.0), 3, "--timeout"),
+        (
+            DeliveryTimedOut(TopicPartition("t", 0), 1, CannotConnect("h:1", TimeoutError())),
+            3,
+            "ottla doctor h:1",
+        ),
+        (DeliveryTimedOut(TopicPartition("t", 0), 1, None), 1, "not acknowledged"),
         (BrokerTooOld("h:1", "Fetch", "is too old"), 1, "upgrade"),
         (FileNotFoundError(2, "No such file", "x.txt"), 1, "x.txt"),
     ],
