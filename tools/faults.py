@@ -20,12 +20,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
-from support.faults.judge import Verdict  # type: ignore[import-not-found]  # noqa: E402
-from support.faults.scenarios import (  # type: ignore[import-not-found]  # noqa: E402
+from ottla.errors import OttlaError  # noqa: E402
+from support.faults.battery import (  # type: ignore[import-not-found]  # noqa: E402
     FAULTS,
     a_cluster_for,
     run_fault,
 )
+from support.faults.disks import CannotMount  # type: ignore[import-not-found]  # noqa: E402
+from support.faults.judge import Verdict  # type: ignore[import-not-found]  # noqa: E402
 
 
 @dataclass
@@ -85,14 +87,18 @@ def _run(name: str, times: int, seed: int) -> Row:
     row = Row(name)
     folder = Path(tempfile.mkdtemp(prefix="ottla-faults-"))
     try:
-        with a_cluster_for(name) as cluster:
+        with a_cluster_for(FAULTS[name]) as cluster:
             for number in range(times):
                 topic = f"orders-{number}"
-                verdict = run_fault(cluster, name, topic, folder / topic, seed=seed + number)
+                verdict = run_fault(
+                    cluster, FAULTS[name], topic, folder / topic, seed=seed + number
+                )
                 row.add(verdict)
                 told = "; ".join(verdict.problems) or "fine"
                 print(f"{name}, run {number + 1} (seed {seed + number}): {told}", flush=True)
-    except (AssertionError, RuntimeError) as error:
+    except CannotMount as error:
+        print(f"{name}: left out, {error}", flush=True)
+    except (AssertionError, RuntimeError, OttlaError) as error:
         row.problems.append(f"{type(error).__name__}: {error}")
         print(f"{name}: {error} (journals in {folder})", flush=True)
     return row

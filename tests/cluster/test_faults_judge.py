@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.records.batch import RecordBatch
+from support.batches import batch
 from support.faults.events import Reading, Sent
 from support.faults.judge import History, Verdict, Written, judge
 
@@ -103,3 +105,30 @@ def test_many_of_a_kind_are_counted_and_some_are_shown() -> None:
     verdict = found_in(a_history(*(sent(number, offset=number) for number in range(9)), log=[]))
     assert verdict.lost == 9
     assert verdict.problems[-1] == "lost: and 4 more"
+
+
+def test_what_only_the_leader_acknowledged_may_be_lost_but_not_invented() -> None:
+    hasty = Written("p", [sent(1, offset=5)], sent={0: 2}, is_durable=False, is_once=False)
+    assert not judge(History([hasty], {0: [(0, "p 0"), (1, "p 0")]})).problems
+    verdict = found_in(History([hasty], {0: [(0, "p 2")]}))
+    assert verdict.problems == ("never sent: 'p 2' of partition 0",)
+
+
+def test_where_losing_is_allowed_it_is_counted() -> None:
+    verdict = judge(a_history(sent(1, offset=0), log=["p 0"], read=[(0, "p 1")], may_lose=True))
+    assert (verdict.lost, verdict.problems) == (1, ())
+
+
+def test_an_epoch_does_not_go_back_along_a_log() -> None:
+    def a_log(*epochs: int) -> bytes:
+        batches = []
+        for offset, epoch in enumerate(epochs):
+            data = bytearray(batch([b"p 0"]))
+            RecordBatch(memoryview(data)).assign(offset, epoch)
+            batches.append(bytes(data))
+        return b"".join(batches)
+
+    assert not judge(History([], {}, replicas={0: {1: a_log(3, 3, 4)}})).problems
+    verdict = found_in(History([], {}, replicas={0: {1: a_log(3, 4, 3)}}))
+    expected = "an epoch went back: 4 is followed by 3 at offset 2 of partition 0 on broker 1"
+    assert verdict.problems == (expected,)

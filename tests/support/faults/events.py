@@ -46,6 +46,8 @@ class ProducerOptions(msgspec.Struct, frozen=True):
     partitions: int
     journal: str
     records_per_second: int = 300
+    acks: str = "all"
+    is_idempotent: bool = True
 
 
 class ReaderOptions(msgspec.Struct, frozen=True):
@@ -56,6 +58,25 @@ class ReaderOptions(msgspec.Struct, frozen=True):
     partitions: int
     journal: str
     group: str
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What a writer knows of a transfer: it has begun, is committed or is aborted."""
+
+    word: str
+    transfer: str
+    at_ns: int
+
+
+class TransferOptions(msgspec.Struct, frozen=True):
+    """How a writer of transfers is to behave; given to it as JSON."""
+
+    library: str
+    bootstrap: str
+    transactional_id: str
+    life: int
+    topic: str
+    journal: str
 
 
 def value_of(producer: str, number: int) -> str:

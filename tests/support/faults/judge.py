@@ -7,6 +7,7 @@
 5. Nothing stands in the log that was never sent.
 6. A group's committed position is not behind one whose commit was acknowledged.
 7. All replicas are equal, byte for byte.
+9. Epochs of leaders never go back along a log.
 10. Thirty seconds after everything was healed at the latest, records are acknowledged again.
 
 (The numbers are those of the invariants I1 to I10; members of groups have a judge of their own, and
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from ottla.records.batch import split
 from support.faults.events import Reading, Sent, parse_value
 
 PROGRESS_SECONDS_MAX = 30.0
@@ -34,6 +36,10 @@ class Written:
     failed: Sequence[Sent] = ()
     sent: Mapping[int, int] = field(default_factory=dict)
     """How many numbers were used in each partition."""
+    is_durable: bool = True
+    """Whether what was acknowledged must stay: not with acks=1."""
+    is_once: bool = True
+    """Whether each record stands there once and in order: not without idempotence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class History:
     committed: Mapping[int, int] = field(default_factory=dict)
     """What the readers' group has committed in each partition, at last."""
     healed_ns: int = 0
+    may_lose: bool = False
+    """Somebody who was not in sync was allowed to lead: what was acknowledged may be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +75,20 @@ def judge(history: History) -> Verdict:
     """Looks at everything."""
     lost = list(_lost(history))
     duplicated = list(_duplicated(history))
+    replaced = [
+        *some("lost", lost),
+        *some("two values at one place", _ambiguous(history)),
+        *some("acknowledged at an older place", _overtaken(history)),
+        *some("a commit went back", _went_back(history)),
+    ]
     problems = [
-        *_some("lost", lost),
-        *_some("duplicated", duplicated),
-        *_some("two values at one place", _ambiguous(history)),
-        *_some("out of order", _disordered(history)),
-        *_some("acknowledged at an older place", _overtaken(history)),
-        *_some("never sent", _invented(history)),
-        *_some("a commit went back", _went_back(history)),
-        *_some("replicas differ", _unequal(history)),
-        *_some("no progress", _stuck(history)),
+        *(() if history.may_lose else replaced),
+        *some("duplicated", duplicated),
+        *some("out of order", _disordered(history)),
+        *some("never sent", _invented(history)),
+        *some("replicas differ", unequal_copies(history.replicas)),
+        *some("an epoch went back", _epochs_back(history)),
+        *some("no progress", _stuck(history)),
     ]
     return Verdict(
         acknowledged=sum(len(each.acknowledged) for each in history.written),
@@ -100,18 +112,23 @@ def longest_outage_seconds(written: Iterable[Written]) -> float:
     return max(gaps, default=0) / 1e9
 
 
-def _some(what: str, found: Iterable[str]) -> list[str]:
+def some(what: str, found: Iterable[str]) -> list[str]:
+    """A problem for each of them, or for the first few and the number of the rest."""
     listed = list(found)
     shown = [f"{what}: {each}" for each in listed[:EXAMPLES_MAX]]
     rest = len(listed) - len(shown)
     return [*shown, f"{what}: and {rest} more"] if rest else shown
 
 
+def _durable(history: History) -> Iterator[Written]:
+    return (each for each in history.written if each.is_durable)
+
+
 def _lost(history: History) -> Iterator[str]:
     """I1. Where a client does not know the offset, the record must stand somewhere."""
     at_offset = {partition: dict(log) for partition, log in history.logs.items()}
     values = {partition: {value for _, value in log} for partition, log in history.logs.items()}
-    for each in history.written:
+    for each in _durable(history):
         for sent in each.acknowledged:
             value = f"{each.name} {sent.number}"
             place = f"{value!r} of partition {sent.partition} at {sent.offset}"
@@ -146,9 +163,15 @@ def _numbers(history: History) -> Iterator[tuple[int, str, list[int]]]:
             yield partition, producer, numbers
 
 
+def _ordered(history: History) -> Iterator[tuple[int, str, list[int]]]:
+    """The numbers of producers that promise to write each once and in order."""
+    careless = {each.name for each in history.written if not each.is_once}
+    return (found for found in _numbers(history) if found[1] not in careless)
+
+
 def _duplicated(history: History) -> Iterator[str]:
     """The second half of I3."""
-    for partition, producer, numbers in _numbers(history):
+    for partition, producer, numbers in _ordered(history):
         seen: set[int] = set()
         for number in numbers:
             if number in seen:
@@ -158,7 +181,7 @@ def _duplicated(history: History) -> Iterator[str]:
 
 def _disordered(history: History) -> Iterator[str]:
     """The first half of I3."""
-    for partition, producer, numbers in _numbers(history):
+    for partition, producer, numbers in _ordered(history):
         for left, right in pairwise(numbers):
             if left > right:
                 yield f"'{producer} {right}' after '{producer} {left}' in partition {partition}"
@@ -167,7 +190,7 @@ def _disordered(history: History) -> Iterator[str]:
 def _overtaken(history: History) -> Iterator[str]:
     """I4, by going through sends and acknowledgements in the order of time."""
     moments: dict[int, list[tuple[int, int, Sent, str]]] = defaultdict(list)
-    for each in history.written:
+    for each in _durable(history):
         for sent in each.acknowledged:
             if sent.offset >= 0:
                 moments[sent.partition].append((sent.sent_ns, 0, sent, each.name))
@@ -216,9 +239,9 @@ def _went_back(history: History) -> Iterator[str]:
             yield f"partition {partition} was committed at {position} and is at {found}"
 
 
-def _unequal(history: History) -> Iterator[str]:
+def unequal_copies(replicas: Mapping[int, Mapping[int, bytes]]) -> Iterator[str]:
     """I7."""
-    for partition, copies in history.replicas.items():
+    for partition, copies in replicas.items():
         (first, expected), *others = sorted(copies.items())
         for broker, found in others:
             if found != expected:
@@ -226,6 +249,19 @@ def _unequal(history: History) -> Iterator[str]:
                     f"partition {partition} has {len(expected)} bytes on broker {first} and"
                     f" {len(found)} on {broker}, equal up to {_common_bytes(expected, found)}"
                 )
+
+
+def _epochs_back(history: History) -> Iterator[str]:
+    """What a log can show of I9."""
+    for partition, copies in history.replicas.items():
+        for broker, data in copies.items():
+            batches = split(memoryview(data), ignore_torn_tail=True)
+            for left, right in pairwise(batches):
+                if left.leader_epoch > right.leader_epoch:
+                    yield (
+                        f"{left.leader_epoch} is followed by {right.leader_epoch} at offset"
+                        f" {right.base_offset} of partition {partition} on broker {broker}"
+                    )
 
 
 def _common_bytes(one: bytes, other: bytes) -> int:

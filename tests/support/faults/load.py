@@ -20,7 +20,26 @@ from support.writer import whole_log
 TESTS = Path(__file__).resolve().parents[2]
 STOP_SECONDS_MAX = 120.0
 PROGRESS_SECONDS_MAX = 60.0
-LIBRARIES = ("confluent", "ottla")
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a producer writes."""
+
+    library: str
+    acks: str = "all"
+    is_idempotent: bool = True
+
+    @property
+    def name(self) -> str:
+        """Which has no blanks."""
+        return f"{self.library}-{self.acks}-{'once' if self.is_idempotent else 'again'}"
+
+
+CAREFUL = (Manner("confluent"), Manner("ottla"))
+HASTY = Manner("confluent", acks="1", is_idempotent=False)
+FORGETFUL = (Manner("confluent", is_idempotent=False), Manner("ottla", is_idempotent=False))
+"""Acknowledged by all, but after a loss they just go on: there is no sequence to break."""
 
 
 @dataclass(slots=True)
@@ -28,6 +47,7 @@ class ProducerProcess:
     """A producer and what it has written down."""
 
     name: str
+    manner: Manner
     process: subprocess.Popen[bytes]
     journal: JournalReader[Writing]
     log: Path
@@ -53,6 +73,8 @@ class ProducerProcess:
             [sent for line in lines for sent in line.acknowledged],
             [sent for line in lines for sent in line.failed],
             lines[-1].sent if lines else {},
+            is_durable=self.manner.acks == "all",
+            is_once=self.manner.is_idempotent,
         )
 
     def troubles(self) -> list[str]:
@@ -62,12 +84,20 @@ class ProducerProcess:
 
 
 class Load:
-    """Two producers, of two libraries, and a reader on one topic; use as a context."""
+    """Producers of two libraries and a reader on one topic; use as a context."""
 
-    def __init__(self, cluster: Cluster, topic: str, partitions: int, folder: Path) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        partitions: int,
+        folder: Path,
+        manners: tuple[Manner, ...] = CAREFUL,
+    ) -> None:
         self._cluster = cluster
         self.topic = topic
         self.partitions = partitions
+        self._manners = manners
         self._group = f"readers-of-{topic}"
         self._folder = folder
         self.producers: list[ProducerProcess] = []
@@ -77,8 +107,8 @@ class Load:
 
     def __enter__(self) -> "Load":
         self._folder.mkdir(parents=True, exist_ok=True)
-        for library in LIBRARIES:
-            self.producers.append(self._producer(library))
+        for manner in self._manners:
+            self.producers.append(self._producer(manner))
         options = ReaderOptions(
             self._cluster.bootstrap_servers,
             self.topic,
@@ -86,7 +116,7 @@ class Load:
             str(self._folder / "reader.jsonl"),
             self._group,
         )
-        self._reader = _launch("reader", options, self._folder / "reader.log")
+        self._reader = launch("reader", options, self._folder / "reader.log")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -95,12 +125,16 @@ class Load:
                 process.kill()
             process.wait(STOP_SECONDS_MAX)
 
-    def wait_acknowledged(self, more: int) -> None:
-        """Returns when so many more records of every partition are acknowledged to everybody."""
+    def wait_acknowledged(self, more: int, *, to: Manner | None = None) -> None:
+        """Returns when so many more records of every partition are acknowledged to everybody.
+
+        Or only to those that write in one manner.
+        """
         self._look()
         wanted = [
             (producer, partition, producer.acknowledged[partition] + more)
             for producer in self.producers
+            if to in (None, producer.manner)
             for partition in range(self.partitions)
         ]
         lacking: list[str] = []
@@ -121,18 +155,22 @@ class Load:
 
     def wait_outage(self, seconds: float, *, partition: int | None = None) -> None:
         """Returns when nothing was acknowledged for so long, anywhere or in one partition."""
+        eventually(
+            lambda: self.has_outage(seconds, partition=partition),
+            "an outage",
+            timeout_seconds=PROGRESS_SECONDS_MAX,
+        )
 
-        def has_come() -> bool:
-            self._look()
-            ends = [
-                end_ns
-                for producer in self.producers
-                for place, end_ns in producer.last_ns.items()
-                if partition in (None, place)
-            ]
-            return now_ns() - max(ends, default=0) > seconds * 1e9
-
-        eventually(has_come, "an outage", timeout_seconds=PROGRESS_SECONDS_MAX)
+    def has_outage(self, seconds: float, *, partition: int | None = None) -> bool:
+        """Whether nothing was acknowledged for so long, anywhere or in one partition."""
+        self._look()
+        ends = [
+            end_ns
+            for producer in self.producers
+            for place, end_ns in producer.last_ns.items()
+            if partition in (None, place)
+        ]
+        return now_ns() - max(ends, default=0) > seconds * 1e9
 
     def _look(self) -> None:
         for producer in self.producers:
@@ -153,6 +191,7 @@ class Load:
         assert self._reader is not None
         self._reader.wait(STOP_SECONDS_MAX)
         self._cluster.wait_until_in_sync()
+        self._wait_nothing_left_behind()
         return History(
             written=[producer.written() for producer in self.producers],
             logs={partition: self._log(partition) for partition in range(self.partitions)},
@@ -162,20 +201,42 @@ class Load:
             healed_ns=self.healed_ns,
         )
 
-    def _producer(self, library: str) -> ProducerProcess:
-        name = f"{library}-{self.topic}"
+    def _wait_nothing_left_behind(self) -> None:
+        """Whoever holds a log is a replica: others have removed theirs."""
+        left: list[str] = []
+
+        def is_clean() -> bool:
+            rows = self._cluster.view.pictures()[self._cluster.controller()].topics
+            left[:] = [
+                f"{directory.name} on broker {number}"
+                for row in rows[self.topic].partitions
+                for number, broker in enumerate(self._cluster.brokers)
+                if number not in row.replicas
+                and (directory := broker.data / f"{self.topic}-{row.partition}").is_dir()
+            ]
+            return not left
+
+        try:
+            eventually(is_clean, "the removal of logs", timeout_seconds=PROGRESS_SECONDS_MAX)
+        except NeverHappened as error:
+            raise AssertionError(f"logs were left behind: {left}") from error
+
+    def _producer(self, manner: Manner) -> ProducerProcess:
+        name = f"{manner.name}-{self.topic}"
         journal = self._folder / f"{name}.jsonl"
         options = ProducerOptions(
             name=name,
-            library=library,
+            library=manner.library,
             bootstrap=self._cluster.bootstrap_servers,
             topic=self.topic,
             partitions=self.partitions,
             journal=str(journal),
+            acks=manner.acks,
+            is_idempotent=manner.is_idempotent,
         )
         log = self._folder / f"{name}.log"
-        process = _launch("producer", options, log)
-        return ProducerProcess(name, process, JournalReader(journal, Writing), log)
+        process = launch("producer", options, log)
+        return ProducerProcess(name, manner, process, JournalReader(journal, Writing), log)
 
     def _processes(self) -> list[subprocess.Popen[bytes]]:
         processes = [producer.process for producer in self.producers]
@@ -193,17 +254,22 @@ class Load:
         return {partition.partition: int(each.offset) for partition, each in found.items()}
 
     def _copies(self, partition: int) -> dict[int, bytes]:
-        """What is on the disks. Nobody writes any more and everybody is in sync."""
-        copies: dict[int, bytes] = {}
-        for number, broker in enumerate(self._cluster.brokers):
-            directory = broker.data / f"{self.topic}-{partition}"
-            if directory.is_dir():
-                segments = sorted(directory.glob("*.log"))
-                copies[number] = b"".join(segment.read_bytes() for segment in segments)
-        return copies
+        return copies_on_disk(self._cluster, self.topic, partition)
 
 
-def _launch(program: str, options: msgspec.Struct, log: Path) -> subprocess.Popen[bytes]:
+def copies_on_disk(cluster: Cluster, topic: str, partition: int) -> dict[int, bytes]:
+    """What replicas have, by broker. Nobody may write any more, and everybody is in sync."""
+    copies: dict[int, bytes] = {}
+    for number, broker in enumerate(cluster.brokers):
+        directory = broker.data / f"{topic}-{partition}"
+        if directory.is_dir():
+            segments = sorted(directory.glob("*.log"))
+            copies[number] = b"".join(segment.read_bytes() for segment in segments)
+    return copies
+
+
+def launch(program: str, options: msgspec.Struct, log: Path) -> subprocess.Popen[bytes]:
+    """Starts a program of this folder, with its options as JSON."""
     command = [sys.executable, "-m", f"support.faults.{program}"]
     searched = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
     with log.open("ab") as output:

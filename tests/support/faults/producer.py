@@ -1,6 +1,7 @@
 """The program of a producer process: `python -m support.faults.producer OPTIONS`, options as JSON.
 
-Idempotent, acks=all. Writes on through every fault, and writes down what became of each record.
+Idempotent with acks=all unless told otherwise. Writes on through every fault, and writes down what
+became of each record.
 On SIGTERM it sends no more, waits for what is under way and ends.
 """
 
@@ -76,7 +77,8 @@ class ConfluentClient:
         self._producer = ConfluentProducer(
             {
                 "bootstrap.servers": options.bootstrap,
-                "enable.idempotence": True,
+                "enable.idempotence": options.is_idempotent,
+                "acks": options.acks,
                 "linger.ms": 5,
                 "message.timeout.ms": GIVE_UP_MS,
                 "socket.timeout.ms": 5_000,
@@ -120,7 +122,8 @@ class OttlaClient:
         self._producer = OttlaProducer(
             options.bootstrap,
             config={
-                "enable.idempotence": "true",
+                "enable.idempotence": str(options.is_idempotent).lower(),
+                "acks": options.acks,
                 "delivery.timeout.ms": str(GIVE_UP_MS),
                 "request.timeout.ms": "5000",
                 "retry.backoff.ms": "50",

@@ -1,58 +1,22 @@
-"""What is done to a cluster under load; each ends with everything healed, and is judged then."""
+"""Processes that die or stop, and networks that break, under load.
+
+Each ends with everything healed, and is judged then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from random import Random
+import os
+import signal
 
-from ottla import Admin
-from ottla.clients.topics import NewTopic
-from ottla.testing.cluster import CLIENTS, ZOOKEEPER, Cluster
-from support.faults.judge import Verdict, judge
-from support.faults.load import Load
+from ottla.errors import ErrorCode
+from ottla.testing.cluster import CLIENTS, ZOOKEEPER
+from support.batches import batch
+from support.faults.stage import OUTAGE_SECONDS, Stage
+from support.requests import produce
+from support.wire import Connection
 
-PARTITIONS = 3
-RECORDS_BEFORE = 60
-"""Acknowledged in every partition to every producer before and after something is done."""
-OUTAGE_SECONDS = 1.5
-"""Without any acknowledgement for so long, nobody serves."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A cluster under load, and the chance to choose by."""
-
-    cluster: Cluster
-    load: Load
-    random: Random
-
-    @property
-    def leader(self) -> int:
-        return self.cluster.leader_of(self.load.topic, 0)
-
-    def others(self, broker: int) -> list[int]:
-        return [number for number in range(len(self.cluster.brokers)) if number != broker]
-
-    def wait_other_leader(self, old: int) -> int:
-        """Returns when somebody else leads the first partition."""
-
-        def other() -> int | None:
-            found = self.cluster.view.leader(self.load.topic, 0)
-            return found if found not in (None, old) else None
-
-        return self.cluster.view.wait(other, lambda: f"a leader that is not {old}")
-
-    def wait_other_controller(self, old: int) -> int:
-        def other() -> int | None:
-            found = self.cluster.view.controller()
-            return found if found not in (None, old) else None
-
-        return self.cluster.view.wait(other, lambda: f"a controller that is not {old}")
-
-    def go_on(self) -> None:
-        self.load.wait_acknowledged(RECORDS_BEFORE)
+PAST_SESSION_SECONDS = 6.0
+"""Longer than a session, of four seconds: whoever hears nothing has given up leading by then."""
 
 
 def kill_leader(stage: Stage) -> None:
@@ -82,12 +46,15 @@ def kill_controller(stage: Stage) -> None:
 
 
 def kill_all(stage: Stage) -> None:
+    """At once, and back one after the other."""
     order = list(range(len(stage.cluster.brokers)))
-    stage.random.shuffle(order)
+    for broker in order:
+        os.kill(stage.cluster.brokers[broker].pid, signal.SIGKILL)
     for broker in order:
         stage.cluster.kill(broker)
     stage.random.shuffle(order)
-    stage.cluster.start_brokers(order)
+    for broker in order:
+        stage.cluster.start_brokers([broker])
 
 
 def kill_leaders_in_turn(stage: Stage) -> None:
@@ -195,47 +162,32 @@ def isolate_leader(stage: Stage) -> None:
     stage.cluster.heal()
 
 
-FAULTS: dict[str, Callable[[Stage], None]] = {
-    "kill -9 of a leader": kill_leader,
-    "kill -9 of a follower, twice": kill_follower,
-    "kill -9 of the controller": kill_controller,
-    "kill -9 of all, started in another order": kill_all,
-    "kill -9 of two leaders in turn": kill_leaders_in_turn,
-    "SIGSTOP of a leader past its session": pause_leader,
-    "SIGSTOP of the controller past its session": pause_controller,
-    "rolling restart": restart_one_by_one,
-    "ZooKeeper killed until all sessions are over": kill_zookeeper,
-    "ZooKeeper killed and started": kill_zookeeper_for_a_moment,
-    "ZooKeeper's leader killed, of three": kill_zookeepers_leader,
-    "ZooKeeper without quorum until all sessions are over": lose_quorum,
-    "leader cut from ZooKeeper": cut_leader_from_zookeeper,
-    "leader cut from the other brokers": cut_leader_from_brokers,
-    "leader cut from all but its clients": cut_leader_from_all_but_clients,
-    "leader's packets lost, others' arrive": silence_leader,
-    "leader cut from everybody": isolate_leader,
-}
-
-ZOOKEEPERS = {
-    "ZooKeeper's leader killed, of three": 3,
-    "ZooKeeper without quorum until all sessions are over": 3,
-}
+def starve_leader(stage: Stage) -> None:
+    """Its followers fall out of the set in sync: it must refuse what nobody else would have."""
+    leader = stage.leader
+    stage.cluster.partition([[leader], stage.others(leader)])
+    stage.wait_rows(lambda rows: rows[0].in_sync == (leader,), "a leader alone in sync")
+    with Connection(stage.cluster.brokers[leader].bootstrap_servers) as connection:
+        place = (stage.load.topic, 0)
+        answer = produce(connection, {place: batch([b"refused 0"])})[place]
+    assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS, answer
+    stage.cluster.heal()
 
 
-def a_cluster_for(fault: str) -> Cluster:
-    """Three brokers, and as many ZooKeeper servers as the fault is about."""
-    return Cluster(brokers=3, zookeepers=ZOOKEEPERS.get(fault, 1))
+def deafen_leader(stage: Stage) -> None:
+    """What it sends arrives, so its session lives; it hears of nothing and must not answer."""
+    leader = stage.leader
+    for other in (*stage.others(leader), ZOOKEEPER):
+        stage.cluster.network.hold(other, leader)
+    stage.load.wait_outage(PAST_SESSION_SECONDS, partition=0)
+    stage.cluster.heal()
 
 
-def run_fault(cluster: Cluster, name: str, topic: str, folder: Path, *, seed: int = 0) -> Verdict:
-    """Puts load on a topic of its own, does what the name says, and judges what became of it."""
-    with Admin(cluster.bootstrap_servers) as admin:
-        (created,) = admin.create_topics(NewTopic(topic, PARTITIONS, 3))
-    assert created.error is None, created.error
-    cluster.wait_until_in_sync()
-    with Load(cluster, topic, PARTITIONS, folder) as load:
-        stage = Stage(cluster, load, Random(seed))
-        stage.go_on()
-        FAULTS[name](stage)
-        load.healed()
-        stage.go_on()
-        return judge(load.finish())
+def cut_one_follower(stage: Stage) -> None:
+    """The third reaches both sides, and so do ZooKeeper and the clients."""
+    leader = stage.leader
+    follower = stage.random.choice(stage.others(leader))
+    stage.cluster.partition([[leader], [follower]])
+    stage.wait_rows(lambda rows: follower not in rows[0].in_sync, "a follower out of sync")
+    stage.go_on()
+    stage.cluster.heal()
