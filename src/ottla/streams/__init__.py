@@ -1,8 +1,10 @@
 """Kafka Streams for Python people: streams, tables, windows and joins as a topology.
 
 Draw a topology with `StreamsBuilder`, look at it (`print(topology)`), test it without brokers
-(`TopologyTestDriver`).
+(`TopologyTestDriver`), run it on Spark (`Streams`).
 """
+
+from typing import TYPE_CHECKING, Any
 
 from ottla.streams.builder import StreamsBuilder
 from ottla.streams.cogrouped import CogroupedStream
@@ -24,6 +26,9 @@ from ottla.streams.topology import Topology
 from ottla.streams.windowed import Windowed
 from ottla.streams.windows import hopping, join_within, session, sliding, tumbling
 
+if TYPE_CHECKING:
+    from ottla.streams.application import Streams as Streams
+
 __all__ = [
     "BufferOverflow",
     "CogroupedStream",
@@ -41,6 +46,7 @@ __all__ = [
     "Serde",
     "SessionWindowedSerde",
     "StoreSpec",
+    "Streams",
     "StreamsBuilder",
     "TimeWindowedSerde",
     "Topology",
@@ -64,3 +70,15 @@ __all__ = [
     "value",
     "window_store",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Running needs PySpark, which drawing and testing do not."""
+    if name != "Streams":
+        raise AttributeError(f"module 'ottla.streams' has no attribute {name!r}")
+    from importlib import import_module, util
+
+    for needed in ("pyspark", "pyarrow", "pandas", "google.protobuf"):
+        if util.find_spec(needed.partition(".")[0]) is None:
+            raise ImportError(f"Streams needs {needed}: pip install 'ottla[spark]'")
+    return import_module("ottla.streams.application").Streams

@@ -143,6 +143,12 @@ class Task:
         return self._stream_time.value
 
     @property
+    def next_wall_clock_ms(self) -> int | None:
+        """When the next timer that goes by the wall clock is due; None where there is none."""
+        timers = [one for one in self._timers if one.by == "wall-clock" and not one.cancelled]
+        return min((one.due.value for one in timers), default=None)
+
+    @property
     def dropped(self) -> Mapping[tuple[str, DropReason], int]:
         """How many records went no further, by node and reason."""
         return self.state.dropped

@@ -1,0 +1,175 @@
+"""Streams: a topology that runs, on a Spark of its own or on one that is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Literal
+
+from ottla.clients.blocking.admin import Admin
+from ottla.errors import ConfigError
+from ottla.spark.sink_plan import Delivery
+from ottla.streams.spark.failure_sentence import QueryFailed, sentence
+from ottla.streams.spark.queries import Queries, RunSettings
+from ottla.streams.spark.topics import prepare_topics
+from ottla.streams.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_LOOK_S: Final = 0.2
+_ROUNDS_MAX: Final = 1_000
+
+
+class Streams:
+    """An application. `run` returns when it ends; or use it as a context, or `start` and `stop`.
+
+    `app_id` names its consumer group, transactions and internal topics. `checkpoint` is a folder
+    (for a cluster, one all machines see) where Spark keeps how far it is, and the state; with the
+    same one the application goes on where it was. `options` are the connector's, for its reads.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        app_id: str,
+        bootstrap_servers: str = "127.0.0.1:9092",
+        checkpoint: str | Path | None = None,
+        delivery: Literal["exactly-once", "at-least-once"] = "exactly-once",
+        interval_ms: int = 100,
+        config: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        if not app_id:
+            raise ConfigError("app_id", "is empty", "give the application a name")
+        deliveries = {each.value: each for each in Delivery}
+        if delivery not in deliveries:
+            raise ConfigError(
+                "delivery", f"there is no {delivery!r}", "use " + " or ".join(deliveries)
+            )
+        self.topology = topology
+        place = Path.home() / ".ottla" / "streams" / app_id if checkpoint is None else checkpoint
+        self.settings = RunSettings(
+            app_id,
+            str(place),
+            {"bootstrap.servers": bootstrap_servers, **(config or {})},
+            deliveries[delivery],
+            interval_ms,
+            options=dict(options or {}),
+        )
+        self._queries: list[StreamingQuery] = []
+        self._own_spark: SparkSession | None = None
+
+    @property
+    def app_id(self) -> str:
+        return self.settings.app_id
+
+    @property
+    def queries(self) -> tuple[StreamingQuery, ...]:
+        """Spark's own handles, one for each sub-topology."""
+        return tuple(self._queries)
+
+    def start(self, spark: SparkSession | None = None) -> Streams:
+        """Makes the topics that are its own, and starts the queries; returns at once."""
+        if self._queries:
+            return self
+        with Admin(config=self.settings.kafka) as admin:
+            counts = prepare_topics(self.topology, self.app_id, admin)
+        queries = Queries(self.topology, self.settings, self._session(spark), counts)
+        try:
+            self._queries = queries.start_all()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def run(self, spark: SparkSession | None = None) -> None:
+        """Runs until somebody stops it; raises what made a query fail."""
+        with self.start(spark):
+            while not self.wait(60.0):
+                pass
+
+    def run_once(self, spark: SparkSession | None = None) -> None:
+        """Works off what there is in the topics, and ends."""
+        with self.start(spark):
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Returns when everything that was there is done, through all sub-topologies.
+
+        What one of them writes another reads, maybe in a circle: rounds, until one does nothing.
+        """
+        done = self._batches()
+        for _ in range(_ROUNDS_MAX):
+            for query in self._queries:
+                self._catch_up(query)
+            before, done = done, self._batches()
+            if before == done:
+                return
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it has ended within the time; raises what made a query fail."""
+        until = time.monotonic() + timeout_s
+        while self._queries:
+            for query in self._queries:
+                if not query.isActive:
+                    self._check(query)
+                    return True
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_LOOK_S)
+        return True
+
+    def stop(self) -> None:
+        """Stops the queries, and the Spark it had started itself. Once is enough."""
+        queries, self._queries = self._queries, []
+        for query in queries:
+            query.stop()
+        if self._own_spark is not None:
+            self._own_spark.stop()
+            self._own_spark = None
+
+    def __enter__(self) -> Streams:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _session(self, spark: SparkSession | None) -> SparkSession:
+        import ottla.spark
+        from ottla.streams.spark.data_source import PacketDataSource
+
+        if spark is None:
+            from pyspark.sql import SparkSession
+
+            is_there = SparkSession.getActiveSession() is not None
+            spark = ottla.spark.session(self.app_id)
+            self._own_spark = None if is_there else spark
+        spark.dataSource.register(PacketDataSource)
+        return spark
+
+    def _catch_up(self, query: StreamingQuery) -> None:
+        from pyspark.errors import StreamingQueryException
+
+        try:
+            query.processAllAvailable()
+        except StreamingQueryException:
+            self._check(query)
+            raise
+
+    def _check(self, query: StreamingQuery) -> None:
+        failed = query.exception()
+        if failed is not None:
+            raise QueryFailed(query.name or "", sentence(str(failed)))
+
+    def _batches(self) -> list[int]:
+        return [(query.lastProgress or {"batchId": -1})["batchId"] for query in self._queries]

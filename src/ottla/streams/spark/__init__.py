@@ -1,0 +1,9 @@
+"""Topologies on Spark: one query a sub-topology, one task of the engine a partition number.
+
+queries.py         a topology as streaming queries       data_source.py   what they read and write
+packets.py         records as they travel inside of Spark: many in one row
+processor.py, worker.py    what a Spark task does with them    global_tables.py   in its process
+pages.py, state_cells.py   a task's stores in Spark's state: ordered keys in pages
+topics.py          the application's own topics
+failure_sentence.py        what went wrong, without Spark's traceback
+"""

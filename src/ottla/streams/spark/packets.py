@@ -1,0 +1,126 @@
+"""Records as they travel inside of Spark: many in one row, as an Arrow stream.
+
+A row of Spark's costs more than a record of ours. What is read comes as packets of one partition,
+in order; what is to be written leaves as packets of any topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow
+
+from ottla.clients.partitioner import partition_for_key
+from ottla.streams.engine.records import InputRecord, OutputRecord
+
+OUTPUT_RECORDS_MAX: Final = 20_000
+"""Of one packet."""
+_HEADER: Final = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
+INPUT_ARROW: Final = pyarrow.schema(
+    [
+        ("topic", pyarrow.string()),
+        ("partition", pyarrow.int32()),
+        ("offset", pyarrow.int64()),
+        ("records", pyarrow.binary()),
+    ]
+)
+"""A packet that was read: where it is from, its first offset, and what it holds."""
+OUTPUT_ARROW: Final = pyarrow.schema([("records", pyarrow.binary())])
+_WRITTEN: Final = pyarrow.schema(
+    [
+        ("topic", pyarrow.string()),
+        ("key", pyarrow.binary()),
+        ("value", pyarrow.binary()),
+        ("timestamp", pyarrow.timestamp("ms", tz="UTC")),
+        ("headers", pyarrow.list_(_HEADER)),
+        ("partition", pyarrow.int32()),
+    ]
+)
+_READ: Final = ("key", "value", "timestamp", "offset", "headers")
+
+
+def input_packet(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """A batch the connector has read of one partition, as one row."""
+    where = [batch.column(name)[0] for name in ("topic", "partition", "offset")]
+    columns = [batch.column(name) for name in _READ]
+    columns[2] = columns[2].cast(pyarrow.timestamp("ms", tz="UTC"), safe=False).cast("int64")
+    packed = _packed(pyarrow.RecordBatch.from_arrays(columns, names=list(_READ)))
+    arrays = [pyarrow.array([one.as_py()]) for one in where] + [pyarrow.array([packed])]
+    pairs = zip(arrays, INPUT_ARROW, strict=True)
+    return pyarrow.RecordBatch.from_arrays(
+        [array.cast(field.type) for array, field in pairs], schema=INPUT_ARROW
+    )
+
+
+def input_records(packed: bytes) -> list[InputRecord]:
+    """What a packet that was read holds, in order."""
+    batch = _unpacked(packed)
+    keys, values, times, offsets = (batch.column(name).to_pylist() for name in _READ[:4])
+    headers = batch.column("headers")
+    if headers.null_count == len(headers):
+        return [InputRecord(*four) for four in zip(keys, values, times, offsets, strict=True)]
+    return [
+        InputRecord(
+            key, value, time_ms, offset, tuple((one["key"], one["value"]) for one in listed or ())
+        )
+        for key, value, time_ms, offset, listed in zip(
+            keys, values, times, offsets, headers.to_pylist(), strict=True
+        )
+    ]
+
+
+def output_packets(
+    records: Sequence[OutputRecord], partition_counts: Mapping[str, int]
+) -> Iterator[bytes]:
+    """Records that are to be written, each with its partition where it has a key."""
+    for first in range(0, len(records), OUTPUT_RECORDS_MAX):
+        some = records[first : first + OUTPUT_RECORDS_MAX]
+        columns: list[list[Any]] = [
+            [record.topic for record in some],
+            [record.key for record in some],
+            [record.value for record in some],
+            [record.timestamp_ms for record in some],
+            [_headers(record) for record in some],
+            [_partition(record, partition_counts) for record in some],
+        ]
+        arrays = [
+            pyarrow.array(column, field.type)
+            for column, field in zip(columns, _WRITTEN, strict=True)
+        ]
+        yield _packed(pyarrow.RecordBatch.from_arrays(arrays, schema=_WRITTEN))
+
+
+def written_batches(packets: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """The rows that packets of output hold, as the connector's sink takes them."""
+    for batch in packets:
+        for packed in batch.column("records"):
+            yield _unpacked(packed.as_buffer())
+
+
+def _headers(record: OutputRecord) -> list[dict[str, Any]] | None:
+    if not record.headers:
+        return None
+    return [{"key": name, "value": value} for name, value in record.headers]
+
+
+def _partition(record: OutputRecord, counts: Mapping[str, int]) -> int | None:
+    """None where the sink is to choose: by the key's bytes, or any."""
+    if record.partition is not None or record.partition_key is None:
+        return record.partition
+    count = counts.get(record.topic)
+    if count is None:  # a topic that a function named: only windowed keys would differ
+        return None
+    return partition_for_key(record.partition_key, count)
+
+
+def _packed(batch: pyarrow.RecordBatch) -> bytes:
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _unpacked(packed: bytes | pyarrow.Buffer) -> pyarrow.RecordBatch:
+    with pyarrow.ipc.open_stream(packed) as stream:
+        return stream.read_next_batch()
