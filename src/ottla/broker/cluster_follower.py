@@ -24,6 +24,8 @@ from ottla.errors import OttlaError
 RETRY_SECONDS: Final = 10.0
 """How soon a log that could not be opened is tried again."""
 
+ROLES_PER_TURN: Final = 64
+
 log = logging.getLogger(__name__)
 
 
@@ -134,7 +136,7 @@ class ClusterFollower:
         self._incomplete.clear()
         await self._create(incomplete)
         for topic in incomplete:
-            self._take_roles(topic)
+            await self._take_roles(topic)
 
     async def _create(self, topics: Iterable[TopicImage]) -> None:
         for topic in await self._replicas.create(topics):
@@ -153,10 +155,10 @@ class ClusterFollower:
         await self._create(found.changed)
         if found.are_brokers_changed:
             for topic in image.topics.values():
-                self._take_roles(topic)
+                await self._take_roles(topic)
         else:
             for topic in found.changed:
-                self._take_roles(topic, self._applied.topics.get(topic.name))
+                await self._take_roles(topic, self._applied.topics.get(topic.name))
         self._replicas.configure(
             image.topics.values() if found.is_broker_configured else found.changed
         )
@@ -175,12 +177,16 @@ class ClusterFollower:
                     self._replication.leave(partition)
                 await self._replicas.remove(taken_away)
 
-    def _take_roles(self, topic: TopicImage, before: TopicImage | None = None) -> None:
+    async def _take_roles(self, topic: TopicImage, before: TopicImage | None = None) -> None:
         """Of all partitions, or of those that are not as they were before."""
         known = before.partitions if before is not None and before.id == topic.id else ()
-        for index, partition in self._partitions.of_topic(topic.name).items():
+        taken = 0
+        for index, partition in tuple(self._partitions.of_topic(topic.name).items()):
             if index < len(known) and known[index] == topic.partitions[index]:
                 continue
+            taken += 1
+            if not taken % ROLES_PER_TURN:
+                await asyncio.sleep(0)  # A new epoch is a file to write: others wait meanwhile.
             try:
                 partition.take_role(topic.partitions[index])
             except OttlaError as error:
