@@ -6,6 +6,7 @@ import pytest
 
 from ottla.coordination.decision import Caller
 from ottla.coordination.group.records import decode_record
+from ottla.coordination.group.shard import GroupShard
 from ottla.errors import ErrorCode
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
@@ -201,6 +202,16 @@ def test_the_record_is_the_one_kafka_reads() -> None:
             topic_id=runtime.topics.ids["orders"],
         ),
     )
+
+
+def test_where_not_all_brokers_know_topics_by_id_offsets_are_kept_without() -> None:
+    runtime = Runtime()
+    runtime.shard = GroupShard(runtime.settings, runtime.topics, str, offset_version_max=3)
+    commit_code(runtime, commit(5))
+    (_, value, _) = runtime.log[0]
+    assert value is not None
+    assert value[:2] == b"\x00\x03"
+    assert committed(runtime) == 5
 
 
 # --- reading --------------------------------------------------------------------------------------

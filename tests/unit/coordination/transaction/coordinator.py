@@ -9,7 +9,7 @@ from typing import Any
 from ottla.coordination.decision import Caller, NewRecord, StartTimer, Ticket
 from ottla.coordination.transaction.adding import Addition
 from ottla.coordination.transaction.decision import TransactionDecision, WriteMarkers
-from ottla.coordination.transaction.records import record_of
+from ottla.coordination.transaction.records import VALUE_VERSION_MAX, record_of
 from ottla.coordination.transaction.shard import TransactionShard
 from ottla.coordination.transaction.state import State
 from ottla.coordination.transaction.transaction import Producer, Transaction
@@ -48,16 +48,17 @@ class Coordinator:
     timers: list[StartTimer] = field(default_factory=list)
     fails_with: ErrorCode | None = None
     """The error with which the log refuses the next records."""
+    version_max: int = VALUE_VERSION_MAX
 
     def __post_init__(self) -> None:
-        self.shard = TransactionShard(self.settings, self.coordinator_epoch)
+        self.shard = TransactionShard(self.settings, self.coordinator_epoch, self.version_max)
         self._producer_ids = iter(range(100, 10_000))
         self._tickets = iter(range(10_000))
 
     def restart(self) -> TransactionDecision:
         """A new shard takes over the log."""
         self.coordinator_epoch += 1
-        self.shard = TransactionShard(self.settings, self.coordinator_epoch)
+        self.shard = TransactionShard(self.settings, self.coordinator_epoch, self.version_max)
         for record in self.log:
             self.shard.replay(record.key, record.value)
         self.markers.clear()

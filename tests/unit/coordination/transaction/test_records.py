@@ -52,6 +52,14 @@ def test_what_needs_tags_is_written_in_the_flexible_version():
     assert record_of(NEW).value[:2] == b"\x00\x01"
 
 
+def test_where_not_all_brokers_read_tags_none_are_written():
+    record = record_of(NEW, 0)
+    assert record.value[:2] == b"\x00\x00"
+    read = transaction_of(ID, record.value)
+    assert (read.producer, read.state, read.partitions) == (NEW.producer, NEW.state, NEW.partitions)
+    assert read.next_producer is None
+
+
 def test_a_fresh_id_has_null_partitions():
     assert record_of(FRESH).value == bytes.fromhex(
         "0000"  # version

@@ -67,6 +67,30 @@ class TestLoading:
         assert coordinator.state is State.ONGOING
 
 
+class TestOldRecords:
+    """While some broker cannot read the newer version of the records."""
+
+    def test_nothing_newer_is_written(self):
+        coordinator = Coordinator(version_max=0)
+        producer = coordinator.given(coordinator.init())
+        producer = coordinator.given(coordinator.init(producer))
+        coordinator.add(producer, [A0, B0])
+        coordinator.end(producer, commit=True, version=4)
+        coordinator.write_markers()
+        assert coordinator.state is State.COMPLETE_COMMIT
+        assert {record.value[:2] for record in coordinator.log} == {b"\x00\x00"}
+
+    def test_the_second_protocol_is_refused(self):
+        coordinator = Coordinator(version_max=0)
+        producer = coordinator.given(coordinator.init())
+        coordinator.add(producer, [A0])
+        refused = coordinator.end(producer, commit=True, version=5)
+        assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+        kept = coordinator.init(version=6, keep_prepared_txn=True)
+        assert kept.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert coordinator.state is State.ONGOING
+
+
 class TestFailedAppend:
     @pytest.mark.parametrize(
         ("cause", "code"),
