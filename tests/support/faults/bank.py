@@ -24,7 +24,7 @@ from support.journal import JournalReader, now_ns
 from transactions.bank import PARTITIONS
 
 LIBRARIES = ("confluent", "ottla")
-COMMITS_THAT_SHOW_PROGRESS = 5
+COMMITS_THAT_SHOW_PROGRESS = 30
 PROGRESS_SECONDS_MAX = 60.0
 UNLOCK_SECONDS_MAX = TIMEOUT_MS / 1000 + 20.0
 """By then no transaction may hold readers back."""
