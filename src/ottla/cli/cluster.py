@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ottla.cli.cluster_features import features
 from ottla.cli.cluster_status import status
 from ottla.cli.cluster_up import up
 from ottla.cli.connection_options import broker_options, json_option
@@ -20,6 +21,7 @@ def cluster() -> None:
     """Describe a cluster, see whether it is well, or start one on this machine."""
 
 
+cluster.add_command(features)
 cluster.add_command(status)
 cluster.add_command(up)
 
