@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from ottla import Admin
 from ottla.errors import OttlaError
-from ottla.model.ids import TopicPartition
 from support.eventually import NeverHappened, eventually
 from support.faults.stage import Stage
 
@@ -54,8 +53,8 @@ def cancel_a_move(stage: Stage) -> None:
 
 
 def _begin(stage: Stage, replicas: Sequence[int] | None) -> None:
-    keys = [TopicPartition(stage.load.topic, index) for index in range(stage.load.partitions)]
-    refused = _insist(
+    keys = stage.partitions()
+    refused = insist(
         stage, lambda admin: (admin.reassign_partitions(dict.fromkeys(keys, replicas)),)
     )
     assert refused == ({},), refused
@@ -67,13 +66,13 @@ def _wait_moved(stage: Stage, replicas: Sequence[int]) -> None:
         lambda rows: all(sorted(row.replicas) == wanted for row in rows), f"replicas {wanted}"
     )
     eventually(
-        lambda: _insist(stage, lambda admin: (admin.list_reassignments(),)) == ([],),
+        lambda: insist(stage, lambda admin: (admin.list_reassignments(),)) == ([],),
         "the end of all moves",
         timeout_seconds=MOVE_SECONDS_MAX,
     )
 
 
-def _insist(stage: Stage, ask: Callable[[Admin], T]) -> T:
+def insist(stage: Stage, ask: Callable[[Admin], T]) -> T:
     """Asks again while there is no controller, or another one."""
     troubles: list[OttlaError] = []
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from ottla.clients.metadata import PartitionInfo
+from ottla.model.ids import TopicPartition
 from ottla.testing.cluster import Cluster
 from support.faults.load import CAREFUL, Load, Manner
 
@@ -30,6 +31,9 @@ class Stage:
 
     def others(self, broker: int) -> list[int]:
         return [number for number in range(len(self.cluster.brokers)) if number != broker]
+
+    def partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(self.load.topic, index) for index in range(self.load.partitions)]
 
     def rows(self) -> list[PartitionInfo]:
         """The partitions as the brokers that answer see them: the latest epoch of each."""
