@@ -73,8 +73,9 @@ def test_hex_and_base64_carry_bytes(ottla, topic: str) -> None:
 
 
 def test_a_bad_line_is_named_and_those_before_it_are_kept(ottla, topic: str) -> None:
-    produced = ottla("produce", topic, "-f", "json", stdin='{"value": "good"}\nbad\n')
-    assert produced.code == 1
+    lines = '{"value": "good", "partition": 1}\nbad\n'
+    produced = ottla("produce", topic, "-f", "json", "--offsets", stdin=lines)
+    assert (produced.code, produced.lines) == (1, ["1:0\t1"])
     assert "line 2" in produced.err
     assert ottla("consume", topic).lines == ["good"]
 

@@ -145,7 +145,7 @@ async def _consume(client: Client, job: Job) -> None:
             await _follow(consumer, places, job)
         else:
             ends = {TopicPartition(job.topic, each): end for each, (_, end) in ranges.items()}
-            await _read_to(consumer, places, ends, job)
+            await read_to(consumer, places, ends, job)
 
 
 async def _follow(consumer: Consumer, places: dict[TopicPartition, Offset], job: Job) -> None:
@@ -160,7 +160,7 @@ async def _follow(consumer: Consumer, places: dict[TopicPartition, Offset], job:
             await _check_topic(consumer, job.topic)
 
 
-async def _read_to(
+async def read_to(
     consumer: Consumer,
     places: dict[TopicPartition, Offset],
     ends: dict[TopicPartition, Offset],

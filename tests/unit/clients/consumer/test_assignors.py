@@ -181,6 +181,13 @@ def test_range_gives_neighbours_where_racks_make_no_difference(racks: dict) -> N
     }
 
 
+def test_a_reader_far_from_everything_keeps_its_place_in_the_order() -> None:
+    assert range_(near("far", "x"), {"a": 4}, racks_of(a="x x x x")) == {
+        "m0": places("a", 0, 1),
+        "m1": places("a", 2, 3),
+    }
+
+
 def test_a_reader_that_says_no_rack_takes_anything() -> None:
     assert range_(near("", "x"), {"a": 4}, racks_of(a="y x y x")) == {
         "m0": places("a", 0, 1),
