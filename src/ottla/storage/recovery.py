@@ -73,6 +73,14 @@ def open_log(opening: Opening) -> OpenedLog:
     return OpenedLog(recovery.open(), recovery.report)
 
 
+class _Flushed(msgspec.Struct, frozen=True):
+    """The part of a segment before the recovery point, and whether nothing of it is missing."""
+
+    position: Position
+    next_offset: Offset
+    is_whole: bool
+
+
 class _Recovery:
     """One opening, step by step."""
 
@@ -180,15 +188,15 @@ class _Recovery:
         """Check one segment, cut it at the first bad batch and index it; True if it was whole."""
         file = segment.file()
         size = file.size()
-        position, next_offset = self._skip_flushed(segment, size)
-        is_flushed_part_whole = next_offset >= self._opening.recovery_point or position == size
-        if is_flushed_part_whole:
+        flushed = self._skip_flushed(segment, size)
+        position, next_offset = flushed.position, flushed.next_offset
+        if flushed.is_whole:
             for verified in verify(file, position, size, next_offset=next_offset):
                 self.report.batches_verified += 1
                 next_offset = verified.batch.next_offset
                 position = Position(verified.position + verified.batch.size_bytes)
         if position < size:
-            if not is_flushed_part_whole:
+            if not flushed.is_whole:
                 self._set_aside(segment, position, size)
             self.report.bytes_cut += size - position
             file.truncate(position)
@@ -197,17 +205,21 @@ class _Recovery:
         segment.rebuild_indexes()
         return position == size
 
-    def _skip_flushed(self, segment: Segment, size: int) -> tuple[Position, Offset]:
-        """Where the first batch past the recovery point begins, by the headers before it."""
-        position, next_offset = 0, segment.base_offset
+    def _skip_flushed(self, segment: Segment, size: int) -> _Flushed:
+        """Where the first batch past the recovery point begins, by the headers before it.
+
+        Compaction leaves gaps between batches: the point may lie in one.
+        """
+        position, next_offset = Position(0), segment.base_offset
         for header in walk(segment.file(), 0, size):
-            if header.last_offset >= self._opening.recovery_point:
-                break
             if header.base_offset < next_offset:
-                break
+                return _Flushed(position, next_offset, is_whole=False)
+            if header.last_offset >= self._opening.recovery_point:
+                return _Flushed(position, next_offset, is_whole=True)
             next_offset = Offset(header.last_offset + 1)
-            position = header.position + header.size_bytes
-        return Position(position), next_offset
+            position = Position(header.position + header.size_bytes)
+        is_whole = position == size or next_offset >= self._opening.recovery_point
+        return _Flushed(position, next_offset, is_whole=is_whole)
 
     def _set_aside(self, segment: Segment, position: Position, size: int) -> None:
         path = f"{segment.path}.{position}{DAMAGED}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ottla.errors import OutOfOrderSequence
-from ottla.records.builder import ProducerStamp
+from ottla.records.builder import ProducerStamp, build_batch
+from ottla.records.record import Record
 from ottla.storage.log import Log
 from unit.storage.logs import (
     DIRECTORY,
@@ -291,3 +292,17 @@ def test_a_snapshot_of_what_was_truncated_is_not_believed():
     log.truncate_to(2)
     append(log, *(batch(b"plain") for _ in range(5)))
     assert world.open().producers.get(7).last_sequence == 1
+
+
+@pytest.mark.parametrize("point", range(23))
+def test_a_recovery_point_in_a_gap_that_compaction_left_costs_nothing(point: int):
+    world = World()
+    log = world.open()
+    for offset in (0, 10, 20):
+        record = Record(offset, NOW_MS, b"key", b"%d" % offset)
+        log.append_as_follower(memoryview(build_batch([record], base_offset=offset)))
+    world.recovery_point = point
+    opened = world.opened()
+    assert opened.report.bytes_cut == 0
+    opened.log.advance_high_watermark(opened.log.end_offset)
+    assert values(opened.log) == [b"0", b"10", b"20"]
