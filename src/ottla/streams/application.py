@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ottla.clients.blocking.admin import Admin
 from ottla.errors import ConfigError
@@ -14,6 +14,7 @@ from ottla.spark.sink_plan import Delivery
 from ottla.streams.spark.failure_sentence import QueryFailed, sentence
 from ottla.streams.spark.queries import Queries, RunSettings
 from ottla.streams.spark.topics import prepare_topics
+from ottla.streams.store_view import view_of
 from ottla.streams.topology import Topology
 
 if TYPE_CHECKING:
@@ -72,6 +73,13 @@ class Streams:
     def queries(self) -> tuple[StreamingQuery, ...]:
         """Spark's own handles, one for each sub-topology."""
         return tuple(self._queries)
+
+    def store(self, name: str) -> Any:
+        """A view of a store, whether the application runs here, elsewhere or not at all.
+
+        Of a table: get, all and range; of windows: get, fetch and all; of sessions: fetch and all.
+        """
+        return view_of(self.topology, name, self.app_id, self.settings.kafka)
 
     def start(self, spark: SparkSession | None = None) -> Streams:
         """Makes the topics that are its own, and starts the queries; returns at once."""

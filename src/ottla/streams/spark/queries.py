@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+_SOURCES_WAIT_S: Final = 60.0
+_BEFORE_SOURCES: Final = ("Initializing StreamExecution", "Initializing sources")
 CLOCK_INTERVAL_MS: Final = 1_000
 """How often a query looks at the wall clock that has timers by it."""
 
@@ -57,6 +60,15 @@ def has_clock(work: Work) -> bool:
     return new_task(work, 0, forgetful_store, 0).next_wall_clock_ms is not None
 
 
+def _wait_for_sources(query: StreamingQuery) -> None:
+    """Returns when the query begins to look for records, or has failed, or takes very long."""
+    until = time.monotonic() + _SOURCES_WAIT_S
+    while query.isActive and time.monotonic() < until:
+        if query.status["message"] not in _BEFORE_SOURCES:
+            return
+        time.sleep(0.01)
+
+
 class Queries:
     """Makes and starts the queries of one application."""
 
@@ -76,8 +88,12 @@ class Queries:
         self._pickled = pickled(topology)
 
     def start_all(self) -> list[StreamingQuery]:
-        """Starts those that read what others write last, so that none waits for the first."""
-        return [self._start(part) for part in self._topology.subtopologies]
+        """One after the other: each starts processes of its own, which is much at a time."""
+        started = []
+        for part in self._topology.subtopologies:
+            started.append(self._start(part))
+            _wait_for_sources(started[-1])
+        return started
 
     def _start(self, part: Subtopology) -> StreamingQuery:
         settings = self._settings
