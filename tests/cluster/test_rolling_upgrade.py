@@ -39,7 +39,7 @@ from support import older_broker
 from support.eventually import eventually
 from support.older_broker import OLDER_LEVEL, UNKNOWN
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 OLDER_PROGRAM = (sys.executable, str(Path(older_broker.__file__)))
 SETTING = "inter.broker.protocol.version"
 NEWEST_LEVEL = LEVELS[-1].name
@@ -188,10 +188,12 @@ def coordinated_by(cluster: Cluster, broker: int, kind: int) -> str:
     return next(name for name in names if coordinator_of(cluster, kind, name) == broker)
 
 
-def upgrade(cluster: Cluster, broker: int, load: Load, level: str) -> None:
+def upgrade(
+    cluster: Cluster, broker: int, load: Load, level: str, program: Sequence[str] = PROGRAM
+) -> None:
     """Stops a broker in order, and lets the new program go on with its data at some level."""
     assert cluster.stop(broker) == 0
-    start(cluster, broker, PROGRAM, level)
+    start(cluster, broker, program, level)
     cluster.wait_until_in_sync()
     load.goes_on()
 
@@ -272,9 +274,9 @@ def change_the_programs(cluster: Cluster, admin: ottla.Admin, load: Load) -> Non
     start(cluster, 0, PROGRAM, OLDER_LEVEL)
     cluster.wait_until_in_sync()
     lead_all(admin, load)
-    # What the new broker wrote as a coordinator is now for the older ones to read.
-    upgrade(cluster, 0, load, OLDER_LEVEL)
-    for broker in (1, 2):
+    # It goes back once: what it wrote as a coordinator is then for older programs to read.
+    upgrade(cluster, 0, load, OLDER_LEVEL, OLDER_PROGRAM)
+    for broker in BROKERS:
         lead_all(admin, load)
         upgrade(cluster, broker, load, OLDER_LEVEL)
 
