@@ -44,6 +44,10 @@ class EpochHistory:
         self.latest: LeaderEpoch = self._entries[-1].epoch if self._entries else NO_LEADER_EPOCH
 
     @property
+    def path(self) -> str:
+        return self._path
+
+    @property
     def entries(self) -> tuple[EpochStart, ...]:
         return tuple(self._entries)
 

@@ -7,6 +7,8 @@ the pages, so the log is fenced and nothing past the recovery point is trusted a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from ottla.model.ids import Offset
@@ -51,6 +53,12 @@ class FlushJob(msgspec.Struct):
             file.sync()
         finally:
             file.close()
+
+
+def run_one_by_one(jobs: Iterable[FlushJob]) -> None:
+    """All of them, here and now."""
+    for job in jobs:
+        job.run()
 
 
 class Flusher:

@@ -324,29 +324,32 @@ class Log:
 
     def close(self) -> None:
         """Write what only memory holds, sync everything, and let go of the files."""
-        if self._is_as_closed():
+        if (job := self.begin_close()) is not None:
+            job.run()
+            self.finish_close(job)
+
+    def begin_close(self) -> FlushJob | None:
+        """Write what only memory holds; what to sync then. None where a close has done it all."""
+        end, snapshots = self.end_offset, self._snapshots
+        if self.epochs.is_synced and self.recovery_point == end and end in snapshots.offsets():
             self.release()
-            return
-        active = self.segments.active
+            return None
         try:
-            active.write_indexes()
-            self._snapshots.write(self.end_offset, self.producers.entries(), sync=True)
-            self.epochs.write(sync=True)
+            self.segments.active.write_indexes()
+            snapshots.write(end, self.producers.entries())
+            self.epochs.write()
         except OSError as error:
             raise _failed(self._directory, error) from error
         job = self.begin_flush()
-        job.paths += active.paths()[1:]
-        job.run()
-        self.finish_flush(job)
-        self.release()
+        job.paths += [*self.segments.active.paths()[1:], snapshots.path(end), self.epochs.path]
+        job.directory = self._directory
+        return job
 
-    def _is_as_closed(self) -> bool:
-        """Whether all that closing would write is on disk already, from an earlier close."""
-        return (
-            self.epochs.is_synced
-            and self.recovery_point == self.end_offset
-            and self.end_offset in self._snapshots.offsets()
-        )
+    def finish_close(self, job: FlushJob) -> None:
+        """Let go of the files; StorageFailed where they could not be synced."""
+        self.finish_flush(job)
+        self.epochs.is_synced = True
+        self.release()
 
     def release(self) -> None:
         """Let go of the files without writing anything."""

@@ -12,7 +12,7 @@ Does not know which partitions there ought to be.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import Final
 
@@ -33,6 +33,7 @@ from ottla.storage.directory_identity import (
     write_topic_id,
 )
 from ottla.storage.disk import Disk, Lock, read_file, replace_file
+from ottla.storage.flush import FlushJob, run_one_by_one
 from ottla.storage.index_cache import INDEX_MEMORY_BYTES_MAX, IndexCache
 from ottla.storage.log import Log
 from ottla.storage.recovery import OpenedLog, Opening, open_log
@@ -48,6 +49,9 @@ HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 BOOT: Final = ".ottla_boot"
 """Which run of the machine wrote here last."""
+
+CLOSED_AT_ONCE: Final = 256
+"""Logs whose files are open while they are synced, out of those that may be."""
 
 Sizes = dict[str, dict[str, int]]
 
@@ -268,21 +272,33 @@ class LogDirectory:
 
     # --- ending ----------------------------------------------------------------------------------
 
-    def close(self, *, on_failure: Callable[[TopicPartition, StorageFailed], None]) -> None:
-        """Close every log, and leave the clean-stop mark unless one of them failed."""
-        is_clean = True
+    def close(
+        self,
+        *,
+        on_failure: Callable[[TopicPartition, StorageFailed], None],
+        run: Callable[[Iterable[FlushJob]], None] = run_one_by_one,
+    ) -> None:
+        """Close every log, and leave the clean-stop mark unless one of them failed.
+
+        `run` runs all jobs it is given; a disk syncs many files at once in little more time than
+        one.
+        """
         sizes: Sizes = {} if self._sizes is None else self._sizes
-        for partition, log in self.logs.items():
-            try:
-                if log.is_fenced:
-                    is_clean = False
-                    log.release()
-                    continue
-                log.close()
-                sizes[str(partition)] = self._sizes_of(partition)
-            except StorageFailed as error:
-                is_clean = False
-                on_failure(partition, error)
+        failed: set[TopicPartition] = set()
+
+        def note(partition: TopicPartition, error: StorageFailed) -> None:
+            failed.add(partition)
+            on_failure(partition, error)
+
+        every = list(self.logs)
+        for start in range(0, len(every), CLOSED_AT_ONCE):
+            some = every[start : start + CLOSED_AT_ONCE]
+            failed |= {partition for partition in some if self.logs[partition].is_fenced}
+            self._close([partition for partition in some if partition not in failed], note, run)
+            for partition in some:
+                if partition not in failed:
+                    sizes[str(partition)] = self._sizes_of(partition)
+        is_clean = not failed
         self.begin_checkpoints().run()
         # Logs never opened are as they were found, so their cleanness is that of the last stop.
         if is_clean and (self.was_closed_cleanly or not self._found):
@@ -291,6 +307,28 @@ class LogDirectory:
             mark = b'{"version":0,"brokerEpoch":-1}'
             replace_file(self._disk, f"{self.root}/{CLEAN_STOP}", mark, sync=True)
         self.abandon()
+
+    def _close(
+        self,
+        partitions: Iterable[TopicPartition],
+        on_failure: Callable[[TopicPartition, StorageFailed], None],
+        run: Callable[[Iterable[FlushJob]], None],
+    ) -> None:
+        jobs: dict[TopicPartition, FlushJob] = {}
+        for partition in partitions:
+            try:
+                job = self.logs[partition].begin_close()
+            except StorageFailed as error:
+                on_failure(partition, error)
+                continue
+            if job is not None:
+                jobs[partition] = job
+        run(jobs.values())
+        for partition, job in jobs.items():
+            try:
+                self.logs[partition].finish_close(job)
+            except StorageFailed as error:
+                on_failure(partition, error)
 
     def _sizes_of(self, partition: TopicPartition) -> dict[str, int]:
         return {
