@@ -29,8 +29,13 @@ from cluster.coordination import (
 )
 from ottla.clients.features import FeatureChange
 from ottla.clients.topics import NewTopic
-from ottla.errors import RequestFailed
+from ottla.errors import ErrorCode, RequestFailed
 from ottla.model.ids import TopicPartition
+from ottla.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from ottla.settings.protocol_level import LEVELS, TRANSACTION_FEATURE
 from ottla.testing import Cluster
 from ottla.testing.child import PROGRAM, BrokerFailedToStart
@@ -38,6 +43,7 @@ from ottla.testing.cluster import FAST_SETTINGS, Shape
 from support import older_broker
 from support.eventually import eventually
 from support.older_broker import OLDER_LEVEL, UNKNOWN
+from transactions.raw_producer import MessageConnection
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 OLDER_PROGRAM = (sys.executable, str(Path(older_broker.__file__)))
@@ -273,12 +279,28 @@ def change_the_programs(cluster: Cluster, admin: ottla.Admin, load: Load) -> Non
         start(cluster, 0, PROGRAM, NEWEST_LEVEL)
     start(cluster, 0, PROGRAM, OLDER_LEVEL)
     cluster.wait_until_in_sync()
+    ask_the_older_controller(cluster)
     lead_all(admin, load)
     # It goes back once: what it wrote as a coordinator is then for older programs to read.
     upgrade(cluster, 0, load, OLDER_LEVEL, OLDER_PROGRAM)
     for broker in BROKERS:
         lead_all(admin, load)
         upgrade(cluster, broker, load, OLDER_LEVEL)
+
+
+def ask_the_older_controller(cluster: Cluster) -> None:
+    """A client's request in a version that the controller does not know is passed on in one that
+    it does."""
+    assert cluster.controller() != 0
+    connection = MessageConnection(cluster.brokers[0].bootstrap_servers)
+    request = CreateTopicsRequest([CreatableTopic("made-by-an-older-controller", 1, 3)])
+    version = older_broker.NEWEST_VERSIONS["CREATE_TOPICS"] + 1
+    try:
+        answer = connection.exchange(request, version, CreateTopicsResponse)
+    finally:
+        connection.close()
+    assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE]
+    cluster.wait_until_in_sync()
 
 
 def raise_the_level(cluster: Cluster, admin: ottla.Admin, load: Load) -> None:
