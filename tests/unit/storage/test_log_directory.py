@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from ottla.errors import ConfigError
 from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.storage.directory_identity import Identity
 from ottla.storage.disk import LocalDisk
-from ottla.storage.log_directory import LogDirectory
+from ottla.storage.flush import FlushJob
+from ottla.storage.log_directory import CLOSED_AT_ONCE, LogDirectory
 from ottla.storage.simulated_disk import SimulatedDisk
 from unit.storage.logs import SetClock, append, batch, flush, settings, values
 
@@ -42,6 +44,51 @@ def test_a_second_owner_is_refused_with_a_sentence_that_helps(tmp_path: Path):
     assert "another broker" in str(caught.value)
     first.abandon()
     LogDirectory.open(LocalDisk(), str(tmp_path), SetClock()).abandon()
+
+
+def with_logs(disk: SimulatedDisk, count: int) -> LogDirectory:
+    directory = a_directory(disk)
+    for index in range(count):
+        log = directory.open_log(TopicPartition("topic", index), settings(), topic_id=TOPIC_ID).log
+        append(log, batch(b"a"), epoch=3)
+    return directory
+
+
+def test_what_a_stop_syncs_all_at_once_survives_a_power_cut_right_after_it():
+    disk = SimulatedDisk()
+    directory = with_logs(disk, CLOSED_AT_ONCE + 1)
+    ran: list[int] = []
+
+    def run(jobs: Iterable[FlushJob]) -> None:
+        ran.append(len(list(map(FlushJob.run, jobs))))
+
+    directory.close(on_failure=lambda *_: pytest.fail("nothing fails here"), run=run)
+    assert ran == [CLOSED_AT_ONCE, 1]
+    disk.lose_power(lambda _: 0)
+    again = a_directory(disk)
+    assert again.was_closed_cleanly
+    for partition in again.partitions():
+        opened = again.open_log(partition, settings())
+        assert values(opened.log) == {0: b"a"}
+        assert opened.log.epochs.latest == 3
+        assert opened.report.batches_verified == 0
+
+
+def test_a_stop_that_could_not_sync_leaves_no_mark_and_says_which_log_it_was():
+    disk = SimulatedDisk()
+    directory = with_logs(disk, 2)
+    failed: list[TopicPartition] = []
+
+    def run(jobs: Iterable[FlushJob]) -> None:
+        first, second = jobs
+        first.run()
+        disk.fail_sync = True
+        second.run()
+        disk.fail_sync = False
+
+    directory.close(on_failure=lambda partition, _: failed.append(partition), run=run)
+    assert failed == [TopicPartition("topic", 1)]
+    assert not a_directory(disk).was_closed_cleanly
 
 
 def test_logs_come_back_after_a_clean_stop_without_verifying_anything():
