@@ -31,6 +31,9 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "records": "Delete the oldest records of a topic.",
         "configs": "Read and change settings of topics and brokers.",
     },
+    "Run pipelines": {
+        "streams": "Run a streams application on Spark, and show what it does.",
+    },
     "Work with groups and transactions": {
         "groups": "See how far groups have read, and set where they go on.",
         "transactions": "See who writes in transactions, and end one that hangs.",

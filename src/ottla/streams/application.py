@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ottla.clients.blocking.admin import Admin
 from ottla.errors import ConfigError
 from ottla.spark.sink_plan import Delivery
-from ottla.streams.spark.failure_sentence import QueryFailed, sentence
+from ottla.streams.spark.failure_sentence import QueryFailed, is_passing, sentence
+from ottla.streams.spark.progress import QueryProgress, query_progress
 from ottla.streams.spark.queries import Queries, RunSettings
 from ottla.streams.spark.topics import prepare_topics
 from ottla.streams.store_view import view_of
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+RESTARTS_MAX: Final = 10
+"""How often queries are started again in the life of an application."""
+_log = logging.getLogger("ottla.streams")
 _LOOK_S: Final = 0.2
 _ROUNDS_MAX: Final = 1_000
 
@@ -63,6 +68,8 @@ class Streams:
             options=dict(options or {}),
         )
         self._queries: list[StreamingQuery] = []
+        self._maker: Queries | None = None
+        self._restarts = 0
         self._own_spark: SparkSession | None = None
 
     @property
@@ -73,6 +80,18 @@ class Streams:
     def queries(self) -> tuple[StreamingQuery, ...]:
         """Spark's own handles, one for each sub-topology."""
         return tuple(self._queries)
+
+    def progress(self) -> list[QueryProgress]:
+        """How each query does, by its last micro-batch."""
+        parts = self.topology.subtopologies
+        return [
+            query_progress(
+                query.name or "",
+                tuple(self.topology.topic_name(one, self.app_id) for one in part.topics()),
+                query.lastProgress,
+            )
+            for query, part in zip(self._queries, parts, strict=True)
+        ]
 
     def store(self, name: str) -> Any:
         """A view of a store, whether the application runs here, elsewhere or not at all.
@@ -87,9 +106,10 @@ class Streams:
             return self
         with Admin(config=self.settings.kafka) as admin:
             counts = prepare_topics(self.topology, self.app_id, admin)
-        queries = Queries(self.topology, self.settings, self._session(spark), counts)
+        self._maker = Queries(self.topology, self.settings, self._session(spark), counts)
         try:
-            self._queries = queries.start_all()
+            for part in self.topology.subtopologies:
+                self._queries.append(self._maker.start(part))
         except BaseException:
             self.stop()
             raise
@@ -113,8 +133,8 @@ class Streams:
         """
         done = self._batches()
         for _ in range(_ROUNDS_MAX):
-            for query in self._queries:
-                self._catch_up(query)
+            for number in range(len(self._queries)):
+                self._catch_up(number)
             before, done = done, self._batches()
             if before == done:
                 return
@@ -123,9 +143,8 @@ class Streams:
         """Whether it has ended within the time; raises what made a query fail."""
         until = time.monotonic() + timeout_s
         while self._queries:
-            for query in self._queries:
-                if not query.isActive:
-                    self._check(query)
+            for number, query in enumerate(self._queries):
+                if not query.isActive and not self._revive(number):
                     return True
             if time.monotonic() >= until:
                 return False
@@ -165,19 +184,29 @@ class Streams:
         spark.dataSource.register(PacketDataSource)
         return spark
 
-    def _catch_up(self, query: StreamingQuery) -> None:
+    def _catch_up(self, number: int) -> None:
         from pyspark.errors import StreamingQueryException
 
-        try:
-            query.processAllAvailable()
-        except StreamingQueryException:
-            self._check(query)
-            raise
+        while True:
+            try:
+                self._queries[number].processAllAvailable()
+                return
+            except StreamingQueryException:
+                if not self._revive(number):
+                    raise
 
-    def _check(self, query: StreamingQuery) -> None:
-        failed = query.exception()
-        if failed is not None:
-            raise QueryFailed(query.name or "", sentence(str(failed)))
+    def _revive(self, number: int) -> bool:
+        """Starts a query again that has ended for a passing reason; raises any other reason."""
+        query, failed = self._queries[number], self._queries[number].exception()
+        if failed is None or self._maker is None:
+            return False
+        text = str(failed)
+        if not is_passing(text) or self._restarts >= RESTARTS_MAX:
+            raise QueryFailed(query.name or "", sentence(text))
+        self._restarts += 1
+        _log.warning("%s is started again: %s", query.name, sentence(text))
+        self._queries[number] = self._maker.start(self.topology.subtopologies[number])
+        return True
 
     def _batches(self) -> list[int]:
         return [(query.lastProgress or {"batchId": -1})["batchId"] for query in self._queries]

@@ -8,6 +8,8 @@ from typing import Final
 from ottla.errors import ErrorCode, OttlaError
 
 _RAISED: Final = re.compile(r"^(?:[a-z_]+\.)*([A-Z]\w*(?:\.[A-Z]\w*)*): (.+)$", re.MULTILINE)
+_PASSING: Final = ("Python worker failed to connect back", "CANNOT_OPEN_SOCKET")
+"""What a machine with too much to do lets happen when Spark starts a process."""
 _TEXT_MAX: Final = 600
 
 
@@ -32,3 +34,8 @@ def sentence(text: str) -> str:
         return (reason if ours else f"{kind}: {reason}")[:_TEXT_MAX]
     first = next((line for line in text.splitlines() if line.strip()), "no reason was given")
     return first[:_TEXT_MAX]
+
+
+def is_passing(text: str) -> bool:
+    """Whether the same query may well run when it is started again."""
+    return any(part in text for part in _PASSING)

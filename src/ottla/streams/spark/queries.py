@@ -87,13 +87,11 @@ class Queries:
         self._counts = dict(counts)
         self._pickled = pickled(topology)
 
-    def start_all(self) -> list[StreamingQuery]:
-        """One after the other: each starts processes of its own, which is much at a time."""
-        started = []
-        for part in self._topology.subtopologies:
-            started.append(self._start(part))
-            _wait_for_sources(started[-1])
-        return started
+    def start(self, part: Subtopology) -> StreamingQuery:
+        """Returns when the query looks for records: it starts processes, which is much at once."""
+        query = self._start(part)
+        _wait_for_sources(query)
+        return query
 
     def _start(self, part: Subtopology) -> StreamingQuery:
         settings = self._settings
