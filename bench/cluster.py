@@ -32,6 +32,8 @@ from scenarios import SMALL, AtMost, Effort, Scenario, Times
 GROUP = "cluster"
 LOADED = "cluster-load"
 """The one group whose measurements are repeated."""
+TURNS_MAX = 2
+"""Each turn starts both clusters anew."""
 PARTITIONS = 6
 FAILOVER_SECONDS_MAX = SESSION_TIMEOUT_MS / 1000 + 2
 SETTLE_SECONDS = 5.0
@@ -45,6 +47,12 @@ def produce(cluster: RunningCluster, effort: Effort, *, value_bytes: int) -> met
     records = int((300_000 if value_bytes >= 1000 else 1_000_000) * effort.scale)
     load = client_load.ClientLoad(topic, PARTITIONS, records, value_bytes)
     return client_load.confluent_produce(bootstrap_of(cluster), cluster.pids, load)
+
+
+def _warm_up(cluster: RunningCluster) -> None:
+    """As much as will be measured, so that a JVM has compiled what it will run."""
+    for value_bytes in (1000, 100):
+        produce(cluster, Effort(), value_bytes=value_bytes)
 
 
 def latency(cluster: RunningCluster, effort: Effort, *, per_second: int) -> meter.Figures:
@@ -172,10 +180,10 @@ def turns(
         kinds.append(KafkaCluster)
     for group in dict.fromkeys(one.group for one in chosen):
         own = [one for one in chosen if one.group == group]
-        for _ in range(repeat if group == LOADED else 1):
+        for _ in range(min(repeat, TURNS_MAX) if group == LOADED else 1):
             for kind in kinds:
                 with running(kind, folder) as cluster:
                     print(f"{cluster.name}: a cluster of {SIZE} runs", flush=True)
                     if group == LOADED:
-                        produce(cluster, Effort(scale=0.5), value_bytes=1000)
+                        _warm_up(cluster)
                     yield cluster, own
