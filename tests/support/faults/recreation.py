@@ -6,8 +6,10 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from ottla import Admin
 from ottla.clients.topics import NewTopic
-from support.eventually import eventually
+from ottla.model.ids import TopicPartition
+from support.eventually import NeverHappened, eventually
 from support.faults.load import copies_on_disk
+from support.faults.moves import insist
 from support.faults.stage import Stage
 from support.writer import whole_log
 
@@ -20,39 +22,55 @@ FLUSH_SECONDS_MAX = 60.0
 def recreate_without_a_replica(stage: Stage) -> None:
     """Whoever was away has another topic's log when it comes back, under the same name."""
     name = f"{stage.load.topic}-anew"
-    producer = Producer(
-        {
-            "bootstrap.servers": stage.cluster.bootstrap_servers,
-            "enable.idempotence": True,
-            "topic.metadata.refresh.interval.ms": 1_000,
-            "log_level": 0,
-        }
-    )
     _create(stage, name)
-    _write(producer, name, 0)
+    _write(stage, name, 0)
     for life in range(1, ROUNDS + 1):
         away = stage.random.randrange(len(stage.cluster.brokers))
         stage.cluster.kill(away)
         _delete(stage, name)
         _create(stage, name)
-        # A client that has outlived the first topic, with its old metadata and identity.
-        _write(producer, name, life)
+        _write(stage, name, life)
         stage.cluster.start_brokers([away])
+        _spread(stage, name)
         stage.cluster.wait_until_in_sync()
         _check(stage, name, life)
     _delete(stage, name)
 
 
 def _create(stage: Stage, name: str) -> None:
-    brokers = tuple(range(len(stage.cluster.brokers)))
-    wanted = NewTopic(name, assignments=dict.fromkeys(range(PARTITIONS), brokers))
+    """On all brokers, or, where it is already known that one is away, on the others."""
+    every = tuple(range(len(stage.cluster.brokers)))
+    alive = tuple(number for number in every if stage.cluster.brokers[number].is_running)
+    troubles: list[object] = []
 
     def is_created() -> bool:
         with Admin(stage.cluster.bootstrap_servers) as admin:
-            (created,) = admin.create_topics(wanted)
-            return created.error is None
+            for brokers in (every, alive):
+                assignments = dict.fromkeys(range(PARTITIONS), brokers)
+                (created,) = admin.create_topics(NewTopic(name, assignments=assignments))
+                if created.error is None:
+                    return True
+                troubles.append(created.error)
+        return False
 
-    eventually(is_created, f"the creation of {name}", timeout_seconds=FLUSH_SECONDS_MAX)
+    try:
+        eventually(is_created, f"the creation of {name}", timeout_seconds=FLUSH_SECONDS_MAX)
+    except NeverHappened as error:
+        raise AssertionError(f"{name} cannot be created: {troubles[-2:]}") from error
+
+
+def _spread(stage: Stage, name: str) -> None:
+    """Gives every broker a replica: one that was away gets the log of a topic it does not know."""
+    every = list(range(len(stage.cluster.brokers)))
+    keys = [TopicPartition(name, partition) for partition in range(PARTITIONS)]
+    refused = insist(stage, lambda admin: (admin.reassign_partitions(dict.fromkeys(keys, every)),))
+    assert refused == ({},), refused
+
+    def is_spread() -> bool:
+        rows = insist(stage, lambda admin: admin.describe_topic(name)).partitions
+        return all(sorted(row.in_sync) == every for row in rows)
+
+    eventually(is_spread, f"{name} on every broker", timeout_seconds=FLUSH_SECONDS_MAX)
 
 
 def _delete(stage: Stage, name: str) -> None:
@@ -64,7 +82,16 @@ def _delete(stage: Stage, name: str) -> None:
     eventually(is_gone, f"the deletion of {name}", timeout_seconds=FLUSH_SECONDS_MAX)
 
 
-def _write(producer: Producer, name: str, life: int) -> None:
+def _write(stage: Stage, name: str, life: int) -> None:
+    """By a client of its own: librdkafka takes the lower epochs of a new topic for old news."""
+    producer = Producer(
+        {
+            "bootstrap.servers": stage.cluster.bootstrap_servers,
+            "enable.idempotence": True,
+            "topic.metadata.refresh.interval.ms": 1_000,
+            "log_level": 0,
+        }
+    )
     failed: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _message: Message) -> None:
