@@ -1,16 +1,26 @@
 """A word count as its users would run it: results, a restart, its group, and its errors."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import ottla
-from ottla.streams import Streams, StreamsBuilder, Topology
+from ottla.streams import (
+    ProcessorContext,
+    Record,
+    Streams,
+    StreamsBuilder,
+    Topology,
+    key_value_store,
+)
 from ottla.streams.failures import TopologyError
+from ottla.streams.spark.checkpoint_mark import mark_checkpoint
 from ottla.streams.spark.failure_sentence import QueryFailed
-from spark.topics import make_topic, rows_of
+from spark.topics import make_topic, rows_of, values_of
+from support.eventually import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,10 +35,10 @@ def word_count(lines: str, counts: str) -> Topology:
     return builder.build()
 
 
-def write(bootstrap: str, topic: str, *lines: str) -> None:
+def write(bootstrap: str, topic: str, *lines: str, partitions: int = 1) -> None:
     with ottla.Producer(bootstrap) as producer:
         for number, line in enumerate(lines):
-            producer.send(topic, line.encode(), partition=number % 2)
+            producer.send(topic, line.encode(), partition=number % partitions)
 
 
 def updates(bootstrap: str, topic: str) -> dict[str, list[int]]:
@@ -52,7 +62,7 @@ def test_words_are_counted_once_and_a_restart_goes_on_where_it_was(
         topology = word_count(lines, counts)
         return Streams(topology, app_id=app_id, bootstrap_servers=bootstrap, checkpoint=tmp_path)
 
-    write(bootstrap, lines, "to be or", "not to be")
+    write(bootstrap, lines, "to be or", "not to be", partitions=2)
     app().run_once(spark)
     assert updates(bootstrap, counts) == {"to": [1, 2], "be": [1, 2], "or": [1], "not": [1]}
 
@@ -71,6 +81,38 @@ def test_words_are_counted_once_and_a_restart_goes_on_where_it_was(
     assert {word: seen[-1] for word, seen in changelog.items()} == {
         word: seen[-1] for word, seen in expected.items()
     }
+
+
+def test_timers_by_the_wall_clock_fire_without_new_records(
+    spark: "SparkSession", bootstrap: str, new_name: NewName, tmp_path: Path
+) -> None:
+    class Clock:
+        """Says once a second of the wall clock how many keys it has seen."""
+
+        def init(self, context: ProcessorContext) -> None:
+            self.context, self.seen = context, context.store("seen")
+            context.schedule(timedelta(seconds=1), "wall-clock", self.tell)
+
+        def process(self, record: Record) -> None:
+            self.seen.put(record.value, "x")
+
+        def tell(self, now_ms: int) -> None:
+            self.context.forward(Record("seen", str(len(list(self.seen.all()))), now_ms))
+
+    topic, out = make_topic(bootstrap, new_name(), 1), make_topic(bootstrap, new_name(), 1)
+    builder = StreamsBuilder(value="str")
+    builder.add_store(key_value_store("seen", value="str"))
+    builder.stream(topic).process(Clock, stores=["seen"], value="str").to(out)
+    app = Streams(
+        builder.build(), app_id=new_name(), bootstrap_servers=bootstrap, checkpoint=tmp_path
+    )
+    write(bootstrap, topic, "one", "two")
+    with app.start(spark):
+        eventually(
+            lambda: len(values_of(bootstrap, out)) >= 3, "a third timer", timeout_seconds=100
+        )
+        assert app.wait(0.0) is False
+    assert set(values_of(bootstrap, out)) == {b"2"}
 
 
 def test_a_function_that_fails_ends_the_application_with_one_sentence(
@@ -99,3 +141,20 @@ def test_a_topic_that_is_not_there_is_said_before_anything_starts(
     with pytest.raises(TopologyError, match="'nobody-made-this' is read but does not exist"):
         app.start(spark)
     assert app.queries == ()
+
+
+def test_a_checkpoint_of_another_topology_is_refused(
+    bootstrap: str, new_name: NewName, tmp_path: Path
+) -> None:
+    one, other = make_topic(bootstrap, new_name()), make_topic(bootstrap, new_name())
+    for part in word_count(one, "out").subtopologies:
+        mark_checkpoint(str(tmp_path), part)
+        mark_checkpoint(str(tmp_path), part)
+    app = Streams(
+        word_count(other, new_name()),
+        app_id=new_name(),
+        bootstrap_servers=bootstrap,
+        checkpoint=tmp_path,
+    )
+    with pytest.raises(TopologyError, match=f"had topic {one}, now has topic {other}"):
+        app.start()

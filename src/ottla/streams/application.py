@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ottla.clients.blocking.admin import Admin
 from ottla.errors import ConfigError
 from ottla.spark.sink_plan import Delivery
+from ottla.streams.spark.checkpoint_mark import mark_checkpoint
 from ottla.streams.spark.failure_sentence import QueryFailed, is_passing, sentence
 from ottla.streams.spark.progress import QueryProgress, query_progress
 from ottla.streams.spark.queries import Queries, RunSettings
@@ -106,6 +107,8 @@ class Streams:
             return self
         with Admin(config=self.settings.kafka) as admin:
             counts = prepare_topics(self.topology, self.app_id, admin)
+        for part in self.topology.subtopologies:
+            mark_checkpoint(self.settings.checkpoint, part)
         self._maker = Queries(self.topology, self.settings, self._session(spark), counts)
         try:
             for part in self.topology.subtopologies:

@@ -4,6 +4,7 @@ queries.py         a topology as streaming queries       data_source.py   what t
 packets.py         records as they travel inside of Spark: many in one row
 processor.py, worker.py    what a Spark task does with them    global_tables.py   in its process
 pages.py, state_cells.py   a task's stores in Spark's state: ordered keys in pages
-topics.py          the application's own topics
-failure_sentence.py        what went wrong, without Spark's traceback
+topics.py          the application's own topics     topic_follower.py   a topic, read and followed
+checkpoint_mark.py         whose checkpoint it is
+progress.py, failure_sentence.py      how a query does, and what went wrong, without Spark's words
 """

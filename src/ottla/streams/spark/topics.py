@@ -47,7 +47,7 @@ def _kept(spec: StoreSpec) -> dict[str, str]:
 
 
 def prepare_topics(topology: Topology, app_id: str, admin: Admin) -> dict[str, int]:
-    """Makes what is missing of the application's topics; all partition counts come back."""
+    """Makes what is missing of the application's topics; the counts of all it may use come back."""
     there = {topic.name: len(topic.partitions) for topic in admin.list_topics(internal=True)}
     inputs = {topic: there[topic] for topic in topology.input_topics() if topic in there}
     counts = partition_counts(topology, inputs)
@@ -65,4 +65,11 @@ def prepare_topics(topology: Topology, app_id: str, admin: Admin) -> dict[str, i
             raise created.error
     for one in missing:
         there[one.name] = len(admin.wait_for_topic(one.name).partitions)
-    return there
+    if any(
+        not isinstance(sink.topic, str)
+        for part in topology.subtopologies
+        for _, sink in part.sinks()
+    ):
+        return there  # a function names the topic: it may be any
+    used = {one.name for one in wanted} | set(inputs)
+    return {name: count for name, count in there.items() if name in used}
