@@ -56,7 +56,7 @@ class InSync:
         self.members = frozenset(image.isr)
         self.partition_epoch = image.partition_epoch
         self.proposal: Proposal | None = None
-        self._epoch_start_offset = epoch_start_offset
+        self.epoch_start_offset = epoch_start_offset
         # A member gets the benefit of the doubt for one lag period; others must show themselves,
         # or the high watermark would wait for the dead.
         self._followers = {
@@ -126,7 +126,7 @@ class InSync:
 
     def _is_close(self, follower: Follower, now_ms: int, lag_ms_max: int) -> bool:
         """Whether it keeps up and will be asked into the set; waiting for it costs nothing."""
-        has_joined_epoch = follower.end_offset >= self._epoch_start_offset
+        has_joined_epoch = follower.end_offset >= self.epoch_start_offset
         return has_joined_epoch and now_ms - follower.caught_up_ms <= lag_ms_max
 
     # --- changes of the set ---
@@ -148,7 +148,7 @@ class InSync:
             follower is not None
             and replica not in self.maximal
             and follower.end_offset >= high_watermark
-            and follower.end_offset >= self._epoch_start_offset
+            and follower.end_offset >= self.epoch_start_offset
         )
 
     def propose(self, members: Iterable[BrokerId]) -> Proposal:

@@ -61,6 +61,7 @@ class DeleteRecordsHandler:
         index = wanted.partition_index
         try:
             partition = self._partitions.find(topic, index)
+            partition.check_leads()
             log = partition.log
             if not log.settings.is_deleted_by_retention:
                 raise PolicyViolation(

@@ -27,6 +27,7 @@ LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 READ_COMMITTED: Final = 1
 _NOT_FOUND: Final = -1
+FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE: Final = 5
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -83,6 +84,8 @@ class ListOffsetsHandler:
                 offsets = _old_style(partition, wanted)
                 return ListOffsetsPartitionResponse(index, 0, offsets)
             found = _find(partition, wanted.timestamp, committed_only)
+            if found.offset < 0 or wanted.timestamp == LATEST:
+                _check_end_is_known(partition, version)
         except OttlaError as error:
             return ListOffsetsPartitionResponse(index, error.code)
         return ListOffsetsPartitionResponse(
@@ -113,6 +116,19 @@ def _find(partition: Partition, timestamp: int, committed_only: bool) -> _Found:
     if found is None:
         return _Found(NO_TIMESTAMP, _NOT_FOUND, NO_LEADER_EPOCH)
     return _Found(found.timestamp, found.offset, found.leader_epoch)
+
+
+def _check_end_is_known(partition: Partition, version: int) -> None:
+    """Refuses until a new leader knows how far its predecessor had committed (KIP-207).
+
+    Else a reader that saw the end before the election would see it go back.
+    """
+    in_sync = partition.in_sync
+    if in_sync is not None and partition.log.high_watermark < in_sync.epoch_start_offset:
+        is_known_code = version >= FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE
+        raise RequestFailed(
+            ErrorCode.OFFSET_NOT_AVAILABLE if is_known_code else ErrorCode.LEADER_NOT_AVAILABLE
+        )
 
 
 def _epoch_at(partition: Partition, offset: Offset) -> int:
