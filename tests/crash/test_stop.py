@@ -1,5 +1,6 @@
 """Stopping on request, starting twice, and what an acknowledgement means with flush.messages=1."""
 
+import signal
 import subprocess
 from collections.abc import Callable
 from random import Random
@@ -7,7 +8,14 @@ from random import Random
 from support.batches import batch
 from support.broker_process import BrokerProcess
 from support.eventually import eventually
-from support.requests import a_topic, produce
+from support.requests import (
+    FETCH,
+    FetchPlace,
+    FetchQuestion,
+    a_topic,
+    fetch_body,
+    produce,
+)
 from support.wire import Connection
 from support.writer import Writer, whole_log
 
@@ -54,6 +62,25 @@ def test_sigterm_does_not_wait_for_idle_or_waiting_connections(own_broker: OwnBr
     for connection in (*idle, half):
         assert connection.is_closed_by_peer()
         connection.close()
+
+
+def test_asked_a_second_time_it_leaves_at_once_and_loses_nothing(own_broker: OwnBroker) -> None:
+    broker = own_broker()
+    with Connection(broker.bootstrap_servers) as connection:
+        topic = a_topic(connection, "hurried")
+        for _ in range(30):
+            answer = produce(connection, {(topic, 0): batch([b"x" * 900_000])})[topic, 0]
+            assert answer.error_code == 0
+    reader = Connection(broker.bootstrap_servers)
+    question = FetchQuestion((FetchPlace(topic, 0, 0, bytes_max=50 << 20),))
+    reader.send(FETCH, 11, fetch_body(question, 11))  # and never reads all it is owed
+    reader.socket.recv(1)
+    broker.send_signal(signal.SIGTERM)
+    eventually(lambda: "stopping" in broker.errors(), "the first request to be heard")
+    assert broker.stop() == 1
+    reader.close()
+    broker.start()
+    assert len(whole_log(broker.bootstrap_servers, (topic, 0))) == 30
 
 
 def test_a_second_broker_on_the_same_directory_is_refused(own_broker: OwnBroker) -> None:

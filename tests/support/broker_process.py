@@ -91,6 +91,11 @@ class BrokerProcess:
         """SIGTERM; returns the exit code."""
         return self._signal(signal.SIGTERM)
 
+    def send_signal(self, number: signal.Signals) -> None:
+        """And do not wait for what comes of it."""
+        assert self._process is not None, "not started"
+        self._process.send_signal(number)
+
     def _signal(self, number: signal.Signals) -> int:
         assert self._process is not None, "not started"
         self._process.send_signal(number)

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import gc
 import logging
+import os
 import resource
 import signal
 import socket
@@ -364,7 +365,7 @@ async def _serve(layers: BrokerLayers, ready: Callable[[Broker], None]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(number, _signalled, stopped)
     broker = Broker(layers, SystemClock())
     await broker.start()
     # What is there now stays: the collector need not look at it ever again.
@@ -374,6 +375,15 @@ async def _serve(layers: BrokerLayers, ready: Callable[[Broker], None]) -> None:
     await stopped.wait()
     log.info("stopping")
     await broker.stop()
+
+
+def _signalled(stopped: asyncio.Event) -> None:
+    """Stops in order when asked once, at once when asked again: as after a crash, nothing
+    acknowledged is lost."""
+    if stopped.is_set():
+        log.warning("asked to stop a second time: leaving at once")
+        os._exit(1)
+    stopped.set()
 
 
 def _run_in_threads(jobs: Iterable[FlushJob]) -> None:
