@@ -153,7 +153,7 @@ def run(kills: int, records: int, seed: int) -> None:
                 ottla.NewTopic("events", PARTITIONS), ottla.NewTopic("counts", PARTITIONS)
             )
         victim = Victim(Path(name), bootstrap)
-        done, count = 0, 0
+        done, count, order = 0, 0, chance.sample(VICTIMS, len(VICTIMS))
         try:
             while done < kills:
                 produce(bootstrap, chance, records, expected)
@@ -163,12 +163,15 @@ def run(kills: int, records: int, seed: int) -> None:
                 time.sleep(chance.random() * 2)
                 produce(bootstrap, chance, records, expected)
                 time.sleep(chance.random() * 4)
-                what = chance.choice(VICTIMS)
+                what = order.pop()
+                if not order:
+                    order = chance.sample(VICTIMS, len(VICTIMS))
                 if what == "broker":
                     broker.kill()
                     time.sleep(chance.random() * 2)
                     broker.restart()
                 elif not victim.kill(what, chance):
+                    order.append(what)  # it is just being started: again, a little later
                     continue
                 done += 1
                 print(f"{done}: killed the {what}; {count} counts so far", flush=True)

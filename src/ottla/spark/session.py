@@ -21,9 +21,11 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Nothing listens beyond this machine; large batches to Python; state may outgrow memory."""
+"""Nothing listens beyond this machine; large batches to Python; state may outgrow memory, and a
+micro-batch writes down what changed of it, not all of it."""
 _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 
 

@@ -47,7 +47,7 @@ class Streams:
         bootstrap_servers: str = "127.0.0.1:9092",
         checkpoint: str | Path | None = None,
         delivery: Literal["exactly-once", "at-least-once"] = "exactly-once",
-        interval_ms: int = 100,
+        interval_ms: int = 250,
         config: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:

@@ -35,7 +35,7 @@ class RunSettings:
     kafka: Mapping[str, str]
     """Settings of all clients, under Kafka's names; the brokers among them."""
     delivery: Delivery = Delivery.EXACTLY_ONCE
-    interval_ms: int = 100
+    interval_ms: int = 250
     """How often a query looks for records."""
     batch_records_max: int = 100_000
     options: Mapping[str, str] = field(default_factory=dict)
