@@ -59,7 +59,6 @@ class TopicFollower:
                 times = batch.column("timestamp").cast("int64").to_pylist()
                 keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
                 offsets = batch.column("offset").to_pylist()
-                yield (
-                    partition,
-                    [InputRecord(*four) for four in zip(keys, values, times, offsets, strict=True)],
-                )
+                rows = zip(keys, values, times, offsets, strict=True)
+                self._positions[partition] = offsets[-1] + 1 if offsets else start
+                yield partition, [InputRecord(*row) for row in rows]
