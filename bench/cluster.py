@@ -156,7 +156,13 @@ def scenarios() -> Iterator[Scenario]:
         AtMost("failover_s", FAILOVER_SECONDS_MAX),
         AtMost("controller_failover_s", FAILOVER_SECONDS_MAX),
     )
-    shown = ("create_s", "metadata_ms", "idle_cpu_percent", "idle_mib", "broker_mib")
+    shown: tuple[str, ...] = (
+        "create_s",
+        "metadata_ms",
+        "idle_cpu_percent",
+        "idle_mib",
+        "broker_mib",
+    )
     shown += ("broker_stop_s", "broker_start_s", "broker_back_in_sync_s")
     for partitions in (1_000, 10_000):
         name = f"{partitions:,} partitions with three replicas"

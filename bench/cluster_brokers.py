@@ -86,8 +86,9 @@ class OttlaCluster:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        processes = (*self._cluster.brokers, *self._cluster.zookeeper.servers)
-        return tuple(each.pid for each in processes if each.is_running)
+        brokers = [each.pid for each in self._cluster.brokers if each.is_running]
+        servers = [each.pid for each in self._cluster.zookeeper.servers if each.is_running]
+        return (*brokers, *servers)
 
     def broker_pid(self, number: int) -> int:
         return self._cluster.brokers[number].pid

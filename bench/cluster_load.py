@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import wire
 from cluster_brokers import RunningCluster, bootstrap_of
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 PARTITIONS_PER_REQUEST = 500
 COMMIT_MS_MAX = 1_000

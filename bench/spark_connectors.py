@@ -15,7 +15,8 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -99,7 +100,7 @@ class Bench:
             admin.create_topics(ottla.NewTopic(name, PARTITIONS))
         return name
 
-    def measure(self, what: str, actions: dict[str, Callable[[], None]]) -> None:
+    def measure(self, what: str, actions: Mapping[str, Callable[[], None]]) -> None:
         """Each action in turn, round by round."""
         seconds: dict[str, list[float]] = {name: [] for name in actions}
         for _ in range(self.arguments.rounds):
@@ -122,28 +123,22 @@ def run(spark: SparkSession, bootstrap: str, bench: Bench) -> None:
     def read(name: str) -> None:
         load(spark, name, bootstrap, filled).write.format("noop").mode("overwrite").save()
 
-    bench.measure("read", {name: lambda name=name: read(name) for name in bench.names})
-    writes = {
-        name: lambda name=name: save(frame, name, bootstrap, bench.new_topic(bootstrap))
-        for name in bench.names
-    }
-    writes["ottla exactly-once"] = lambda: save(
-        frame, OURS, bootstrap, bench.new_topic(bootstrap), "exactly-once"
-    )
+    def write(name: str, *delivery: str) -> None:
+        save(frame, name, bootstrap, bench.new_topic(bootstrap), *delivery)
+
+    def copy(name: str, *delivery: str) -> None:
+        topics = (filled, bench.new_topic(bootstrap))
+        copy_stream(spark, name, bootstrap, topics, *delivery)
+
+    def at_least_once(name: str) -> str:
+        return "at-least-once" if name == OURS else ""
+
+    bench.measure("read", {name: partial(read, name) for name in bench.names})
+    writes = {name: partial(write, name) for name in bench.names}
+    writes["ottla exactly-once"] = partial(write, OURS, "exactly-once")
     bench.measure("write", writes)
-    streams = {
-        name: lambda name=name: copy_stream(
-            spark,
-            name,
-            bootstrap,
-            (filled, bench.new_topic(bootstrap)),
-            "at-least-once" if name == OURS else "",
-        )
-        for name in bench.names
-    }
-    streams["ottla exactly-once"] = lambda: copy_stream(
-        spark, OURS, bootstrap, (filled, bench.new_topic(bootstrap))
-    )
+    streams = {name: partial(copy, name, at_least_once(name)) for name in bench.names}
+    streams["ottla exactly-once"] = partial(copy, OURS)
     bench.measure("stream copy", streams)
     prints = {name: fingerprint(load(spark, name, bootstrap, filled)) for name in bench.names}
     same = len(set(prints.values())) == 1

@@ -3,6 +3,7 @@
     python3 tools/check.py                          all of it, in an environment of its own
     python3 tools/check.py --only lint,types        some steps
     python3 tools/check.py --only tests -- -k log   what follows -- goes to pytest
+    python3 tools/check.py --long                   with the many of a kind that take long
 
 Needs only Python and pip: the first run makes `.venv-test` and installs the project with its
 development tools there. Every step runs even when one before it failed. pytest runs last, shows how
@@ -85,7 +86,15 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         default=environment.ROOT / ".venv-test",
         help="the virtual environment to make or use",
     )
-    return parser.parse_args(own), pytest_arguments
+    parser.add_argument(
+        "--long",
+        action="store_true",
+        help="run the tests marked long as well: every fault, every planted bug; half an hour more",
+    )
+    options = parser.parse_args(own)
+    if not options.long:
+        pytest_arguments = ["-m", "not long", *pytest_arguments]
+    return options, pytest_arguments
 
 
 def _step_names(text: str) -> set[str]:

@@ -124,7 +124,9 @@ class ConfluentWriter:
 
 
 MakeWriter = Callable[..., Writer]
-both_clients = pytest.mark.parametrize("make_writer", [OttlaWriter, ConfluentWriter])
+both_clients = pytest.mark.parametrize(
+    "make_writer", [OttlaWriter, pytest.param(ConfluentWriter, marks=pytest.mark.long)]
+)
 
 
 def asked(cluster: Cluster, broker: int, kind: int, key: str) -> ErrorCode:

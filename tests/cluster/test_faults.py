@@ -1,6 +1,7 @@
 """Each fault once, under load from two client libraries, with three brokers and three replicas.
 
-`python tools/faults.py --times N` runs them longer.
+Some of every kind run each time, the others are marked long. `python tools/faults.py --times N`
+runs them as often as one likes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,29 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", FAULTS)
+ALWAYS = frozenset(
+    {
+        "kill -9 of a leader",
+        "kill -9 of the controller",
+        "kill -9 of all at once, started in another order",
+        "SIGSTOP of a leader past its session",
+        "rolling restart",
+        "ZooKeeper without quorum until all sessions are over",
+        "leader cut from ZooKeeper",
+        "leader cut from the other brokers until it is alone in sync",
+        "failover to another and back, with acks=1 besides",
+        "moved to one replica and back to three, leaders killed",
+        "disk of a leader full",
+        "transactions: kill -9 of a coordinator",
+    }
+)
+assert set(FAULTS) >= ALWAYS
+
+
+@pytest.mark.parametrize(
+    "name",
+    [each if each in ALWAYS else pytest.param(each, marks=pytest.mark.long) for each in FAULTS],
+)
 def test_no_acknowledged_record_is_lost_or_doubled(name: str, tmp_path: Path) -> None:
     pytest.importorskip("kazoo", reason="kazoo is absent: pip install 'ottla[cluster]'")
     fault = FAULTS[name]

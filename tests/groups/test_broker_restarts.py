@@ -53,7 +53,7 @@ def test_groups_go_on_when_the_broker_is_killed_and_started_again(
             f"{library}-{protocol}",
             topic,
             "",
-            session_timeout_ms=20_000,
+            session_timeout_ms=45_000,
             protocol=protocol,
         )
         fleets.append(new_fleet(pattern, PARTITIONS))

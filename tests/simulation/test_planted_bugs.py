@@ -66,11 +66,13 @@ def test_acknowledging_before_the_high_watermark(monkeypatch: pytest.MonkeyPatch
     assert violated(lambda seed: a_story(seed, "kill", "isolate")) & {"I1", "I2", "I4"}
 
 
+@pytest.mark.long
 def test_showing_what_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partition, "readable_end", lambda self, **_: self.log.end_offset)
     assert violated(lambda seed: a_story(seed, "isolate", "kill")) & {"I2"}
 
 
+@pytest.mark.long
 def test_electing_who_is_not_in_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     def anybody_alive(partition: PartitionImage, situation: Situation) -> list[BrokerId]:
         return [broker for broker in partition.replicas if situation.can_lead(broker)]
@@ -85,6 +87,7 @@ def test_keeping_a_tail_that_parts_from_the_leaders(monkeypatch: pytest.MonkeyPa
     assert violated(lambda seed: a_story(seed, "isolate", "pause"))
 
 
+@pytest.mark.long
 def test_truncating_to_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
     follow = Partition._follow
 
@@ -96,6 +99,7 @@ def test_truncating_to_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> No
     assert violated(lambda seed: a_story(seed, "kill", "kill-all")) & {"I1", "I2", "I4"}
 
 
+@pytest.mark.long
 def test_taking_a_smaller_set_in_sync_for_granted(monkeypatch: pytest.MonkeyPatch) -> None:
     def maximal(self: InSync) -> frozenset[Any]:
         return self.members if self.proposal is None else self.proposal.members
@@ -104,12 +108,14 @@ def test_taking_a_smaller_set_in_sync_for_granted(monkeypatch: pytest.MonkeyPatc
     assert violated(lambda seed: a_story(seed, "from-brokers", "from-store", "kill"))
 
 
+@pytest.mark.long
 def test_counting_on_followers_that_did_not_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partition, "is_unsynced", property(lambda _: False))
     story = partial(a_story, syncs_always=True, pause_seconds=(0.05, 0.8))
     assert violated(lambda seed: story(seed, "power")) & {"I1", "I2", "I4", "I6"}
 
 
+@pytest.mark.long
 def test_trusting_a_machine_that_lost_power(monkeypatch: pytest.MonkeyPatch) -> None:
     trusted = renunciation._trusted
     monkeypatch.setattr(

@@ -12,6 +12,7 @@ KILLS = os.environ.get("OTTLA_STREAMS_KILLS", "3")
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_killed_application_counts_every_record_once() -> None:
     done = subprocess.run(

@@ -9,10 +9,13 @@ from random import Random
 from ottla.clients.metadata import PartitionInfo
 from ottla.model.ids import TopicPartition
 from ottla.testing.cluster import Cluster
+from support.eventually import eventually
 from support.faults.load import CAREFUL, Load, Manner
 
 RECORDS_BEFORE = 60
 """Acknowledged in every partition to every producer before and after something is done."""
+SILENT = "the metadata store is silent"
+"""What a broker logs when its session may have ended."""
 OUTAGE_SECONDS = 1.5
 """Without any acknowledgement for so long, nobody serves."""
 
@@ -60,6 +63,17 @@ class Stage:
         """Returns when this broker's replicas of the topic are in sync."""
         self.wait_rows(
             lambda rows: all(broker in row.in_sync for row in rows), f"broker {broker} in sync"
+        )
+
+    def wait_in_doubt(self) -> None:
+        """Returns when no broker is sure any more that it may lead."""
+        eventually(
+            lambda: all(
+                SILENT in broker.log_path.read_text(errors="replace")
+                for broker in self.cluster.brokers
+            ),
+            "doubt of every broker",
+            timeout_seconds=60,
         )
 
     def wait_other_leader(self, old: int) -> int:
