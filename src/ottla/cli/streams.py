@@ -92,7 +92,7 @@ def _quiet_session(app_id: str, cores: int | None) -> SparkSession:
     """A Spark that does not talk into the display, and knows the file's functions."""
     from pyspark import cloudpickle
 
-    from ottla.spark.session import session
+    from ottla.spark.local_spark import session
 
     cloudpickle.register_pickle_by_value(sys.modules[MODULE])  # type: ignore[no-untyped-call]
     with _errors_to_file(Path(tempfile.gettempdir()) / f"ottla-streams-{os.getpid()}.log"):

@@ -1,6 +1,6 @@
 """Topics as Spark frames: `format("ottla")` for read, readStream, write and writeStream.
 
-session.py, java.py    a local Spark, tuned, and its Java; register() for any other Spark
+local_spark.py, java.py    a local Spark, tuned, and its Java; register() for any other Spark
 data_source.py, plain_errors.py    what Spark calls, and how it is told what is wrong
 options.py          names and texts of options        source_plan.py, sink_plan.py  what they mean
 selection.py, bounds.py, offsets.py    which partitions, from where to where
@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ottla.spark.data_source import OttlaDataSource as OttlaDataSource
     from ottla.spark.each_batch import to_topic as to_topic
-    from ottla.spark.session import register as register
-    from ottla.spark.session import session as session
+    from ottla.spark.local_spark import register as register
+    from ottla.spark.local_spark import session as session
 
 _HOMES = {
     "OttlaDataSource": "ottla.spark.data_source",
-    "register": "ottla.spark.session",
+    "register": "ottla.spark.local_spark",
     "to_topic": "ottla.spark.each_batch",
-    "session": "ottla.spark.session",
+    "session": "ottla.spark.local_spark",
 }
 
 
