@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
+
+import msgspec
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.request import Handler, RequestContext
@@ -13,84 +15,80 @@ from ottla.model.ids import TopicId
 from ottla.protocol.api import ApiKey
 from ottla.protocol.message import Message
 from ottla.protocol.messages import fetch, produce
-from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
-from ottla.protocol.messages.produce import ProduceRequest, ProduceResponse
+from ottla.protocol.messages.fetch import FetchResponse
+from ottla.protocol.messages.produce import ProduceResponse
 
-PRODUCE_VERSION_MIN: Final = 10
-FETCH_VERSION_MIN: Final = 16
 _WRONG_BROKER: Final = frozenset(
     {int(ErrorCode.NOT_LEADER_OR_FOLLOWER), int(ErrorCode.FENCED_LEADER_EPOCH)}
 )
 
 
-class ProduceHints:
-    """Answers a produce, with the leaders of what this broker does not lead."""
+class HintedApi(msgspec.Struct, frozen=True):
+    """How the answers of one API carry hints."""
 
-    def __init__(self, handler: Handler, view: ClusterView) -> None:
+    version_min: int
+    answers: Callable[[Any], Iterator[tuple[str, bytes, int, Any]]]
+    """Of a response: topic name, topic id, partition and the answer about it."""
+    leader: Callable[[int, int], Message]
+    endpoint: Callable[[int, str, int, str | None], Message]
+
+
+def _produced(response: ProduceResponse) -> Iterator[tuple[str, bytes, int, Any]]:
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            yield topic.name, topic.topic_id, answer.index, answer
+
+
+def _fetched(response: FetchResponse) -> Iterator[tuple[str, bytes, int, Any]]:
+    for topic in response.responses:
+        for answer in topic.partitions:
+            yield topic.topic, topic.topic_id, answer.partition_index, answer
+
+
+PRODUCE: Final = HintedApi(10, _produced, produce.LeaderIdAndEpoch, produce.NodeEndpoint)
+FETCH: Final = HintedApi(16, _fetched, fetch.LeaderIdAndEpoch, fetch.NodeEndpoint)
+
+
+class HintingHandler:
+    """Answers as its handler does, with the leaders of what this broker does not lead."""
+
+    def __init__(self, handler: Handler, view: ClusterView, api: HintedApi) -> None:
         self._handler = handler
         self._view = view
+        self._api = api
 
-    async def handle(self, request: ProduceRequest, context: RequestContext) -> Message | None:
+    async def handle(self, request: Any, context: RequestContext) -> Message | None:
         response = await self._handler.handle(request, context)
-        if isinstance(response, ProduceResponse) and context.version >= PRODUCE_VERSION_MIN:
-            leaders: set[int] = set()
-            for topic in response.responses:
-                for answer in topic.partition_responses:
-                    if answer.error_code not in _WRONG_BROKER:
-                        continue
-                    found = _partition(self._view, topic.name, topic.topic_id, answer.index)
-                    if found is not None:
-                        answer.current_leader = produce.LeaderIdAndEpoch(
-                            found.leader, found.leader_epoch
-                        )
-                        leaders.add(found.leader)
-            response.node_endpoints = [
-                produce.NodeEndpoint(*each) for each in _endpoints(self._view, context, leaders)
-            ]
+        if response is not None and context.version >= self._api.version_min:
+            self._hint(response, context)
         return response
 
     def refuse(self, request: Any, code: ErrorCode) -> Message:
         return self._handler.refuse(request, code)
 
-
-class FetchHints:
-    """Answers a fetch, with the leaders of what this broker does not lead."""
-
-    def __init__(self, handler: Handler, view: ClusterView) -> None:
-        self._handler = handler
-        self._view = view
-
-    async def handle(self, request: FetchRequest, context: RequestContext) -> Message | None:
-        response = await self._handler.handle(request, context)
-        if isinstance(response, FetchResponse) and context.version >= FETCH_VERSION_MIN:
-            leaders: set[int] = set()
-            for topic in response.responses:
-                for answer in topic.partitions:
-                    if answer.error_code not in _WRONG_BROKER:
-                        continue
-                    found = _partition(
-                        self._view, topic.topic, topic.topic_id, answer.partition_index
-                    )
-                    if found is not None:
-                        answer.current_leader = fetch.LeaderIdAndEpoch(
-                            found.leader, found.leader_epoch
-                        )
-                        leaders.add(found.leader)
+    def _hint(self, response: Any, context: RequestContext) -> None:
+        leaders: set[int] = set()
+        for name, topic_id, index, answer in self._api.answers(response):
+            if answer.error_code not in _WRONG_BROKER:
+                continue
+            found = _partition(self._view, name, topic_id, index)
+            if found is not None:
+                answer.current_leader = self._api.leader(found.leader, found.leader_epoch)
+                leaders.add(found.leader)
+        if leaders:
             response.node_endpoints = [
-                fetch.NodeEndpoint(*each) for each in _endpoints(self._view, context, leaders)
+                self._api.endpoint(broker.id, broker.host, broker.port, broker.rack)
+                for broker in self._view.brokers(context.peer)
+                if broker.id in leaders
             ]
-        return response
-
-    def refuse(self, request: Any, code: ErrorCode) -> Message:
-        return self._handler.refuse(request, code)
 
 
 def with_leader_hints(handlers: dict[ApiKey, Handler], view: ClusterView) -> dict[ApiKey, Handler]:
     """The handlers of a broker that others may lead beside."""
     return {
         **handlers,
-        ApiKey.PRODUCE: ProduceHints(handlers[ApiKey.PRODUCE], view),
-        ApiKey.FETCH: FetchHints(handlers[ApiKey.FETCH], view),
+        ApiKey.PRODUCE: HintingHandler(handlers[ApiKey.PRODUCE], view, PRODUCE),
+        ApiKey.FETCH: HintingHandler(handlers[ApiKey.FETCH], view, FETCH),
     }
 
 
@@ -102,12 +100,3 @@ def _partition(view: ClusterView, name: str, topic_id: bytes, index: int) -> Par
     if found is None or not found.has_leader or found.leader == view.broker_id:
         return None
     return found
-
-
-def _endpoints(
-    view: ClusterView, context: RequestContext, leaders: set[int]
-) -> Iterator[tuple[int, str, int, str | None]]:
-    if leaders:
-        for broker in view.brokers(context.peer):
-            if broker.id in leaders:
-                yield broker.id, broker.host, broker.port, broker.rack
