@@ -22,8 +22,7 @@ from ottla.cli.reassignment_file import as_json_text
 from ottla.cli.session import with_client
 from ottla.clients.client import Client
 from ottla.clients.cluster import describe_cluster
-from ottla.clients.placement import Refusals, list_reassignments, reassign_partitions
-from ottla.clients.topics import list_topics
+from ottla.clients.placement import Refusals, look_at_placement, reassign_partitions
 from ottla.model.ids import BrokerId, TopicPartition
 
 AT_ONCE: Final = 20
@@ -119,8 +118,8 @@ def drain(broker: int, dry_run: bool, wait: bool, at_once: int) -> int:
 async def look_at_drain(client: Client, broker: BrokerId) -> Drain:
     """What is still to do; the brokers are asked each time, so that nothing need be remembered."""
     cluster = await describe_cluster(client)
-    topics = await list_topics(client, internal=True)
-    moves = await list_reassignments(client)
+    placement = await look_at_placement(client)
+    topics, moves = placement.topics, placement.moves
     held = {
         TopicPartition(topic.name, row.partition)
         for topic in topics

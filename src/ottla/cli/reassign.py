@@ -18,8 +18,12 @@ from ottla.cli.session import with_client
 from ottla.clients.client import Client
 from ottla.clients.cluster import describe_cluster
 from ottla.clients.failures import TopicNotFound
-from ottla.clients.placement import Reassignment, list_reassignments, reassign_partitions
-from ottla.clients.topics import list_topics
+from ottla.clients.placement import (
+    Reassignment,
+    list_reassignments,
+    look_at_placement,
+    reassign_partitions,
+)
 
 FILE: Final = click.File("rb")
 
@@ -55,11 +59,11 @@ async def _plan(
         absent = ", ".join(str(each) for each in sorted(wanted - known))
         raise click.UsageError(f"There is no broker {absent}.")
     usable = [each for each in cluster.brokers if wanted is None or each.id in wanted]
-    found = await list_topics(client, internal=True)
-    if unknown := set(topics) - {topic.name for topic in found}:
+    found = await look_at_placement(client)
+    if unknown := set(topics) - {topic.name for topic in found.topics}:
         raise TopicNotFound(min(unknown))
-    selected = [topic for topic in found if not topics or topic.name in topics]
-    return spread_evenly(assignment_of(selected, await list_reassignments(client)), usable)
+    selected = [topic for topic in found.topics if not topics or topic.name in topics]
+    return spread_evenly(assignment_of(selected, found.moves), usable)
 
 
 @reassign.command()
@@ -81,7 +85,8 @@ def execute(document: BinaryIO, save_current: Path | None) -> int:
         say("The document names no partition: nothing to do.")
         return ExitCode.OK
     if save_current is not None:
-        now = assignment_of(with_client(lambda client: list_topics(client, internal=True)))
+        found = with_client(look_at_placement)
+        now = assignment_of(found.topics, found.moves)
         known = {each: now[each] for each in wanted if each in now}
         save_current.write_text(as_json_text(known) + "\n")
     if refusals := with_client(lambda client: reassign_partitions(client, wanted)):
@@ -97,13 +102,8 @@ def execute(document: BinaryIO, save_current: Path | None) -> int:
 def status(document: BinaryIO | None, as_json: bool) -> int:
     """Show the moves under way; with a document, exit code 1 says that it is not done."""
     wanted = parse(document.read()) if document is not None else None
-
-    async def look(client: Client) -> tuple[list[Reassignment], Assignment]:
-        return await list_reassignments(client), assignment_of(
-            await list_topics(client, internal=True)
-        )
-
-    moves, now = with_client(look)
+    found = with_client(look_at_placement)
+    moves, now = found.moves, assignment_of(found.topics)
     if wanted is not None:
         moves = [move for move in moves if move.partition in wanted]
     if as_json:
