@@ -4,6 +4,7 @@ Kept apart from ottla.testing on purpose: these tests must see exactly what a us
 """
 
 import os
+import random
 import re
 import signal
 import socket
@@ -16,15 +17,22 @@ from support.eventually import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 READY = re.compile(r"ready on (\S+):(\d+), data in (.+)")
+GIVEN_TO_NOBODY = range(12_000, 15_000)
 START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 30.0
 
 
 def free_port() -> int:
-    """A port nobody listens on now; taken by the caller at its own risk."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port nobody listens on, of those that a system gives to nobody of its own accord: a broker
+    that is down for a moment finds it free again."""
+    for port in random.SystemRandom().sample(GIVEN_TO_NOBODY, len(GIVEN_TO_NOBODY)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError("no port is free on this machine")
 
 
 class BrokerProcess:
@@ -63,6 +71,7 @@ class BrokerProcess:
         """Start and wait for the ready line; raise with the broker's own words where it fails."""
         assert not self.is_alive, "already running"
         self._starts += 1
+        self.port = self.port or free_port()
         environment = dict(os.environ, PYTHONPATH=str(REPOSITORY / "src"), PYTHONUNBUFFERED="1")
         with self._stream("out").open("wb") as out, self._stream("err").open("wb") as err:
             self._process = subprocess.Popen(

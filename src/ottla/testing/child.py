@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from ottla.testing.zookeeper import free_ports
+
 START_SECONDS_MAX: Final = 30.0
 STOP_SECONDS_MAX: Final = 30.0
 PROGRAM: Final = (sys.executable, "-m", "ottla")
@@ -89,6 +91,7 @@ class ChildBroker:
 
     def launch(self) -> None:
         """Starts the process, without waiting for it."""
+        self._port = self._port or free_ports(1)[0]  # one it finds free again when it was down
         command = [*self.program, "serve"]
         command += ["--listen", f"127.0.0.1:{self._port}", "--data", str(self.data)]
         for name, value in self.settings.items():

@@ -245,7 +245,7 @@ class Cluster:
         return self.view.wait(self.view.controller, lambda: "a controller")
 
     def wait_until_in_sync(self, timeout_seconds: float = 60.0) -> None:
-        """Returns when all running brokers know each other, and every replica is in sync."""
+        """Returns when all running brokers know the same, and every replica is in sync."""
         self._wait_empty(self.view.missing, "everything in sync", timeout_seconds)
 
     def _wait_empty(

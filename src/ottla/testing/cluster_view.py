@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from ottla.clients.address import parse_addresses
@@ -18,7 +18,7 @@ from ottla.clients.client import Client, ClientOptions
 from ottla.clients.metadata import ClusterPicture, PartitionInfo
 from ottla.clients.retry import RetryPolicy
 from ottla.errors import OttlaError
-from ottla.model.ids import BrokerId
+from ottla.model.ids import BrokerId, LeaderEpoch
 from ottla.testing.child import ChildBroker
 
 ANSWER_SECONDS_MAX: Final = 3.0
@@ -84,14 +84,13 @@ class ClusterView:
         ]
 
     def missing(self) -> list[str]:
-        """What is not as it should be, in a few words each: brokers, leaders, replicas."""
-        return self.unknown() or [
-            f"{topic.name}-{row.partition}: {trouble}, says broker {number}"
-            for number, picture in self.pictures().items()
-            for topic in picture.topics.values()
-            for row in topic.partitions
-            if (trouble := _trouble(row))
-        ]
+        """What is not as it should be, in a few words each: brokers, leaders, replicas, and who
+        has not heard yet what another knows."""
+        unknown = self.unknown()
+        if unknown:
+            return unknown
+        pictures = self.pictures()
+        return _troubles(pictures) or _disagreements(pictures)
 
     def wait(
         self,
@@ -119,6 +118,30 @@ async def _ask(broker: ChildBroker) -> ClusterPicture | None:
             return await client.refresh(None)
     except OttlaError:
         return None
+
+
+def _troubles(pictures: Mapping[int, ClusterPicture]) -> list[str]:
+    return [
+        f"{topic.name}-{row.partition}: {trouble}, says broker {number}"
+        for number, picture in pictures.items()
+        for topic in picture.topics.values()
+        for row in topic.partitions
+        if (trouble := _trouble(row))
+    ]
+
+
+def _disagreements(pictures: Mapping[int, ClusterPicture]) -> list[str]:
+    """Topics that not every broker knows, or of which one knows an older epoch than another."""
+    said: dict[str, dict[int, tuple[LeaderEpoch, ...]]] = {}
+    for number, picture in pictures.items():
+        for topic in picture.topics.values():
+            epochs = tuple(row.leader_epoch for row in topic.partitions)
+            said.setdefault(topic.name, {})[number] = epochs
+    return [
+        f"{name}: brokers know of different leader epochs: {epochs}"
+        for name, epochs in said.items()
+        if len(epochs) < len(pictures) or len(set(epochs.values())) > 1
+    ]
 
 
 def _trouble(row: PartitionInfo) -> str:

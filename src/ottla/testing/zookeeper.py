@@ -346,7 +346,7 @@ def free_ports(count: int) -> list[int]:
     """Ports nobody listens on now, all different."""
     with ExitStack() as held:
         ports: list[int] = []
-        for port in random.sample(_PORTS, len(_PORTS)):
+        for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):  # whoever seeded `random`
             probe = held.enter_context(socket.socket())
             try:
                 probe.bind(("127.0.0.1", port))
