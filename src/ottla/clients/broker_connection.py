@@ -11,7 +11,7 @@ from ottla.errors import ErrorCode, ProtocolError
 from ottla.net.client_connection import ClientConnection, ConnectionLost, NotABroker
 from ottla.protocol.api import APIS, Api, ApiKey
 from ottla.protocol.codec import decoder
-from ottla.protocol.frames import decode_response_header, encode_request
+from ottla.protocol.frames import decode_response_header, encode_request_parts
 from ottla.protocol.message import VERSION_MAX, Message, VersionRange
 from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.plan import schema_of
@@ -99,7 +99,7 @@ class BrokerConnection:
         api = api_of(request)
         version = self.version_for(api, at_least=at_least)
         correlation_id = self._connection.next_correlation_id()
-        frame = encode_request(api, version, correlation_id, self._options.client_id, request)
+        frame = encode_request_parts(api, version, correlation_id, self._options.client_id, request)
         await self._connection.send(frame)
 
     def version_for(self, api: Api, *, at_least: int = 0, at_most: int = VERSION_MAX) -> int:
@@ -125,7 +125,7 @@ class BrokerConnection:
         timeout_s: float | None,
     ) -> Response:
         correlation_id = self._connection.next_correlation_id()
-        frame = encode_request(api, version, correlation_id, self._options.client_id, request)
+        frame = encode_request_parts(api, version, correlation_id, self._options.client_id, request)
         answer = await self._connection.request(
             frame, correlation_id, timeout_s=timeout_s or self._options.request_timeout_s
         )
@@ -156,7 +156,7 @@ class BrokerConnection:
             client_software_version=self._options.software_version,
         )
         correlation_id = self._connection.next_correlation_id()
-        frame = encode_request(api, version, correlation_id, self._options.client_id, request)
+        frame = encode_request_parts(api, version, correlation_id, self._options.client_id, request)
         answer = await self._connection.request(
             frame, correlation_id, timeout_s=self._options.request_timeout_s
         )

@@ -16,10 +16,13 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
 from ottla.errors import ErrorCode, OttlaError
+from ottla.net.frame_pool import FramePool
+from ottla.net.frame_writer import CAN_WRITE_PARTS, FrameWriter, Part
 
 SCRATCH_BYTES: Final = 64 * 1024
 FRAME_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -28,6 +31,9 @@ REQUESTS_IN_FLIGHT_MAX: Final = 256
 WRITE_BUFFER_BYTES_MAX: Final = 4 * 1024 * 1024
 PREFIX_BYTES: Final = 4
 CORRELATION_BYTES: Final = 4
+
+Frame = bytes | bytearray | Sequence[Part]
+"""A whole frame, or its parts in order, which must not change until there is an answer."""
 
 _INT32: Final = Struct(">i")
 _TLS_ALERT: Final = 0x15
@@ -94,10 +100,12 @@ class ClientConnection:
         "_loop",
         "_may_write",
         "_next_correlation",
+        "_pool",
         "_room",
         "_scratch",
         "_scratch_filled",
         "_transport",
+        "_writer",
         "peer",
     )
 
@@ -105,9 +113,12 @@ class ClientConnection:
         self.peer = peer
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._writer: FrameWriter | None = None
+        """What sends, where the system can send a frame in parts; else the transport does."""
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._scratch_filled = 0
-        self._frame: bytearray | None = None
+        self._pool = FramePool()
+        self._frame: memoryview | None = None
         self._frame_filled = 0
         self._next_correlation = 0
         self._answers: deque[tuple[int, asyncio.Future[memoryview]]] = deque()
@@ -147,26 +158,24 @@ class ClientConnection:
         self._next_correlation = (correlation_id + 1) & 0x7FFFFFFF
         return correlation_id
 
-    async def request(
-        self, frame: bytes | bytearray, correlation_id: int, *, timeout_s: float
-    ) -> memoryview:
+    async def request(self, frame: Frame, correlation_id: int, *, timeout_s: float) -> memoryview:
         """Sends a whole request frame; returns the answer without its size prefix."""
         async with self._room:
             await self._may_write.wait()
             transport = self._usable_transport()
             answer: asyncio.Future[memoryview] = self._loop.create_future()
             self._answers.append((correlation_id, answer))
-            transport.write(frame)
+            self._write(transport, frame)
             timer = self._loop.call_later(timeout_s, self._time_out, answer, timeout_s)
             try:
                 return await answer
             finally:
                 timer.cancel()
 
-    async def send(self, frame: bytes | bytearray) -> None:
+    async def send(self, frame: Frame) -> None:
         """Sends a frame that the broker never answers."""
         await self._may_write.wait()
-        self._usable_transport().write(frame)
+        self._write(self._usable_transport(), frame)
 
     def close(self) -> None:
         """Ends the connection; whoever waits for an answer gets ConnectionLost."""
@@ -191,6 +200,15 @@ class ClientConnection:
             raise ConnectionLost(self.peer)
         return self._transport
 
+    def _write(self, transport: asyncio.Transport, frame: Frame) -> None:
+        parts = (frame,) if isinstance(frame, bytes | bytearray) else frame
+        if self._writer is None:
+            transport.write(b"".join(parts))
+            return
+        self._writer.write(parts)
+        if self._writer.unsent_bytes > WRITE_BUFFER_BYTES_MAX:
+            self._may_write.clear()
+
     def _time_out(self, answer: asyncio.Future[memoryview], timeout_s: float) -> None:
         if not answer.done():
             self._fail(ResponseTimedOut(self.peer, timeout_s))
@@ -200,6 +218,8 @@ class ClientConnection:
             return
         self._failure = failure
         self._may_write.set()
+        if self._writer is not None:
+            self._writer.close()
         if self._transport is not None:
             self._transport.abort()
         while self._answers:
@@ -207,7 +227,7 @@ class ClientConnection:
             if not answer.done():
                 answer.set_exception(failure)
 
-    # --- called by the receiver
+    # --- called by the receiver and the writer
 
     def _connected(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -215,6 +235,13 @@ class ClientConnection:
         opened = transport.get_extra_info("socket")
         if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if opened is not None and CAN_WRITE_PARTS:
+            self._writer = FrameWriter(self._loop, opened.fileno(), self._written)
+
+    def _written(self, error: OSError | None) -> None:
+        if error is not None:
+            self._fail(ConnectionLost(self.peer, error))
+        self._may_write.set()
 
     def _disconnected(self, cause: BaseException | None) -> None:
         self._fail(ConnectionLost(self.peer, cause))
@@ -223,7 +250,7 @@ class ClientConnection:
 
     def _buffer(self) -> memoryview:
         if self._frame is not None:
-            return memoryview(self._frame)[self._frame_filled :]
+            return self._frame[self._frame_filled :]
         return self._scratch[self._scratch_filled :]
 
     def _received(self, count: int) -> None:
@@ -234,7 +261,7 @@ class ClientConnection:
         self._frame_filled += count
         if self._frame_filled == len(self._frame):
             frame, self._frame = self._frame, None
-            self._deliver(memoryview(frame))
+            self._deliver(frame)
 
     def _cut_frames(self) -> None:
         """Hands out the frames in the scratch buffer; one not whole yet gets its own buffer."""
@@ -247,7 +274,7 @@ class ClientConnection:
             start += PREFIX_BYTES
             end = start + size
             if end > filled:
-                self._frame = bytearray(size)
+                self._frame = self._pool.take(size)
                 self._frame_filled = filled - start
                 self._frame[: self._frame_filled] = scratch[start:filled]
                 start = filled

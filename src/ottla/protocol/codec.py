@@ -9,7 +9,6 @@ Each (message, version) is compiled once, on first use, from the source that `de
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Protocol, TypeVar, cast
 
@@ -25,7 +24,21 @@ M_co = TypeVar("M_co", bound=Message, covariant=True)
 Regions = list[tuple[int, FileRegion]]
 """Runs of file bytes, each with the position in the encoded bytes where it belongs."""
 
-Encoder = Callable[[Message, bytearray, Regions], None]
+Lent = list[tuple[int, memoryview]]
+"""The same for long records that stand in memory and are not copied."""
+
+
+class Encoder(Protocol):
+    """Appends a message to `out`; long records too, unless their sender lends them."""
+
+    def __call__(
+        self,
+        message: Message,
+        out: bytearray,
+        regions: Regions | Lent,
+        lends: bool = False,
+        /,
+    ) -> None: ...
 
 
 class Decoder(Protocol[M_co]):

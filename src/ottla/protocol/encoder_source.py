@@ -5,7 +5,8 @@ follows them or with the empty tagged section that ends their struct (a pad byte
 
 The written function is `encode(message, out, regions)`: it appends to the bytearray `out`. A
 FileRegion in a records field appends its length to `out` and `(len(out), region)` to `regions`: its
-bytes belong at that position.
+bytes belong at that position. With `lends=True` so does a long memoryview, which is then sent from
+where it stands.
 
 A field that the version lacks is left out silently, whatever its value: who fills in a message for
 an old peer decides what that peer must be told. A tagged field is left out when it has its default.
@@ -15,11 +16,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from typing import Final
 
 from ottla.model.file_region import FileRegion
 from ottla.protocol import wire
 from ottla.protocol.message import FIXED_TYPES, Array, Bytes, Nested, String, Uuid
 from ottla.protocol.plan import FieldPlan, StructPlan, fixed_element
+
+LENT_BYTES_MIN: Final = 16 * 1024
+"""Shorter records are copied: that costs less than sending another part."""
 
 _Writer = Callable[[FieldPlan, str, bool, str], None]
 
@@ -49,7 +54,7 @@ class EncoderSource:
         """
         self._struct(self.plan, "message")
         self._flush()
-        head = ["def encode(message, out, regions):", " try:"]
+        head = ["def encode(message, out, regions, lends=False):", " try:"]
         tail = [
             "  return",
             " except Exception as error:",
@@ -162,7 +167,7 @@ class EncoderSource:
     def _records(self, _field: FieldPlan, value: str, compact: bool, code: str) -> None:
         assert self.out == "out", "a tagged field cannot hold records"
         self._length(value, compact, code)
-        self._line(f"if type({value}) is FileRegion:")
+        self._line(f"if type({value}) is FileRegion or lends and len({value}) >= {LENT_BYTES_MIN}:")
         self._line(f" regions.append((len(out), {value}))")
         self._line("else:")
         self._line(f" out += {value}")

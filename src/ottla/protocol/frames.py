@@ -15,7 +15,7 @@ import msgspec
 
 from ottla.errors import BadLength, BadText, ProtocolError, Truncated
 from ottla.protocol.api import Api, api_of
-from ottla.protocol.codec import Decoder, Encoder, Regions, decoder, encoder
+from ottla.protocol.codec import Decoder, Encoder, Lent, Regions, decoder, encoder
 from ottla.protocol.message import VERSION_MAX, Message
 from ottla.protocol.wire import skip_tags
 
@@ -99,6 +99,14 @@ def encode_request(
     api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
 ) -> bytearray:
     """A whole request frame, of a message that holds no file regions."""
+    parts = encode_request_parts(api, version, correlation_id, client_id, message)
+    return bytearray().join(parts)
+
+
+def encode_request_parts(
+    api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
+) -> list[bytearray | memoryview]:
+    """A request frame in parts. Long records are not copied: they must not change until sent."""
     encode = encoder(api.request, version)
     text = b"" if client_id is None else client_id.encode()
     length = -1 if client_id is None else len(text)
@@ -106,11 +114,24 @@ def encode_request(
     data += text
     if version >= api.flexible_from:
         data.append(0)
-    regions: Regions = []
-    encode(message, data, regions)
-    assert not regions, "a request's records are bytes in memory"
-    _SIZE.pack_into(data, 0, len(data) - SIZE_BYTES)
-    return data
+    lent: Lent = []
+    encode(message, data, lent, True)
+    if not lent:
+        _SIZE.pack_into(data, 0, len(data) - SIZE_BYTES)
+        return [data]
+    _SIZE.pack_into(data, 0, len(data) + sum(len(view) for _, view in lent) - SIZE_BYTES)
+    return _with_lent(memoryview(data), lent)
+
+
+def _with_lent(data: memoryview, lent: Lent) -> list[bytearray | memoryview]:
+    parts: list[bytearray | memoryview] = []
+    start = 0
+    for position, view in lent:
+        parts += (data[start:position], view)
+        start = position
+    if start < len(data):
+        parts.append(data[start:])
+    return parts
 
 
 def decode_response_header(frame: memoryview, api: Api, version: int) -> tuple[int, int]:

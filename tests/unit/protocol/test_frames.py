@@ -19,12 +19,19 @@ from ottla.model.ids import Position
 from ottla.protocol import frames
 from ottla.protocol.api import APIS, ApiKey
 from ottla.protocol.codec import encode
+from ottla.protocol.encoder_source import LENT_BYTES_MIN
 from ottla.protocol.messages import headers
 from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 
 METADATA = APIS[ApiKey.METADATA]
+PRODUCE = APIS[ApiKey.PRODUCE]
 API_VERSIONS = APIS[ApiKey.API_VERSIONS]
 
 
@@ -50,6 +57,34 @@ def test_a_request_is_read_as_it_was_written(version: int, client_id: str | None
     header, position = frames.decode_request_header(frame)
     assert header == frames.RequestHeader(ApiKey.METADATA, version, 77, client_id)
     assert frames.decode_request(header, frame, position) == request
+
+
+@pytest.mark.parametrize("version", [3, 9, 13])
+@pytest.mark.parametrize("size", [0, LENT_BYTES_MIN - 1, LENT_BYTES_MIN, 100_000])
+def test_long_records_of_a_request_are_lent_and_the_frame_is_the_same(
+    version: int, size: int
+) -> None:
+    records = [memoryview(bytes([number]) * (size + number)) for number in range(3)]
+    request = ProduceRequest(
+        topic_data=[
+            TopicProduceData(
+                name="t",
+                partition_data=[
+                    PartitionProduceData(index=index, records=view)
+                    for index, view in enumerate(records)
+                ],
+            )
+        ]
+    )
+    parts = frames.encode_request_parts(PRODUCE, version, 77, "me", request)
+    lent = [view for view in records if any(part is view for part in parts)]
+    assert lent == [view for view in records if len(view) >= LENT_BYTES_MIN]
+    frame = frame_of(b"".join(parts))
+    header, position = frames.decode_request_header(frame)
+    decoded = frames.decode_request(header, frame, position)
+    assert isinstance(decoded, ProduceRequest)
+    assert [each.records for each in decoded.topic_data[0].partition_data] == records
+    assert encode(request, version) == bytes(frame[position:])
 
 
 @pytest.mark.parametrize("version", [8, 9])
