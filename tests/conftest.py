@@ -23,6 +23,11 @@ from support.wire import Connection
 settings.register_profile("ottla", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("ottla")
 
+# What a broker does slowly on purpose, for the sake of many members, and no test here is about.
+QUICK_GROUPS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "300",
+}
 _numbers = itertools.count()
 _run = uuid.uuid4().hex[:8]
 
@@ -38,7 +43,7 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerPr
     if external_bootstrap():
         yield None
         return
-    broker = BrokerProcess(tmp_path_factory.mktemp("shared-broker"))
+    broker = BrokerProcess(tmp_path_factory.mktemp("shared-broker"), settings=QUICK_GROUPS)
     broker.start()
     try:
         yield broker
