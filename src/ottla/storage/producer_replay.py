@@ -19,9 +19,8 @@ from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
 from ottla.storage.transaction_index import AbortedTransaction, TransactionIndex
 
-RECALLED_SEGMENTS: Final = 2
-RECALLED_BYTES: Final = 4 * 1024 * 1024
-"""How far back from the end of each of these segments producers' batches are looked for."""
+RECALLED_BYTES: Final = 8 * 1024 * 1024
+"""How far back from the end of the log producers' batches are looked for."""
 
 
 def rebuild_producers(
@@ -59,16 +58,21 @@ def find_duplicate(
 def _recall(segments: Segments, state: ProducerState) -> bool:
     """Learn of earlier batches than a snapshot had, from the end of the log; True if that was new.
 
-    A producer whose last five requests were all cut off by a restart repeats all five.
+    Kafka's snapshots have only the last batch, and a producer whose last five requests were all cut
+    off by a restart repeats all five.
     """
     if state.is_complete:
         return False
     state.is_complete = True
-    for segment in list(segments)[: -RECALLED_SEGMENTS - 1 : -1]:
-        start = segment.indexes().offsets.position_near(segment.size_bytes - RECALLED_BYTES)
+    bytes_left = RECALLED_BYTES
+    for segment in reversed(list(segments)):
+        start = segment.indexes().offsets.position_near(segment.size_bytes - bytes_left)
         headers = walk(segment.file(), start, segment.size_bytes)
         for header in reversed([header for header in headers if header.producer_id >= 0]):
             state.remember_earlier(header)
+        bytes_left -= segment.size_bytes
+        if bytes_left <= 0:
+            break
     return True
 
 

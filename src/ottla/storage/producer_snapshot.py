@@ -1,7 +1,12 @@
 """The producer snapshot file (version 1): a log's producers as they were at one offset.
 
-int16 version, uint32 CRC32C of all that follows, int32 count, then 46 bytes a producer. Of a
-producer's batches only the last is in the file. A file that fails its checksum does not exist.
+int16 version, uint32 CRC32C of all that follows, int32 count, then 46 bytes a producer with the
+last of its batches: Kafka's file ends here, and Kafka reads no further. Behind it stand the batches
+before the last, where there are any: for each producer, in the same order, an int8 count and 32
+bytes a batch, the oldest first. Without them a producer whose requests were cut off by a restart
+could be told that it sends out of order, though all it sends was stored.
+
+A file that fails its checksum does not exist.
 """
 
 from __future__ import annotations
@@ -22,12 +27,17 @@ VERSION: Final = 1
 _HEADER: Final = struct.Struct(">hI")
 _COUNT: Final = struct.Struct(">i")
 _ENTRY: Final = struct.Struct(">qhiqiqiq")
+_EARLIER_COUNT: Final = struct.Struct(">b")
+_EARLIER: Final = struct.Struct(">iiqqq")
 _NONE: Final = -1
 
 
 def encode(entries: Iterable[ProducerEntry]) -> bytes:
-    packed = [_pack(entry) for entry in entries]
-    body = _COUNT.pack(len(packed)) + b"".join(packed)
+    listed = list(entries)
+    packed = [_pack(entry) for entry in listed]
+    if any(len(entry.batches) > 1 for entry in listed):
+        packed += [_pack_earlier(entry) for entry in listed]
+    body = _COUNT.pack(len(listed)) + b"".join(packed)
     return _HEADER.pack(VERSION, crc32c(body)) + body
 
 
@@ -40,9 +50,13 @@ def decode(data: bytes) -> list[ProducerEntry] | None:
     if version != VERSION or crc32c(body) != checksum:
         return None
     (count,) = _COUNT.unpack_from(body)
-    if count < 0 or len(body) != _COUNT.size + count * _ENTRY.size:
+    end = _COUNT.size + count * _ENTRY.size
+    if count < 0 or len(body) < end:
         return None
-    return [_unpack(fields) for fields in _ENTRY.iter_unpack(body[_COUNT.size :])]
+    entries = [_unpack(fields) for fields in _ENTRY.iter_unpack(body[_COUNT.size : end])]
+    if len(body) > end and not _unpack_earlier(body[end:], entries):
+        return None
+    return entries
 
 
 def _pack(entry: ProducerEntry) -> bytes:
@@ -70,6 +84,28 @@ def _unpack(fields: tuple[int, ...]) -> ProducerEntry:
     entry.coordinator_epoch = coordinator_epoch
     entry.transaction_start = None if start < 0 else Offset(start)
     return entry
+
+
+def _pack_earlier(entry: ProducerEntry) -> bytes:
+    earlier = list(entry.batches)[:-1]
+    return _EARLIER_COUNT.pack(len(earlier)) + b"".join(_EARLIER.pack(*each) for each in earlier)
+
+
+def _unpack_earlier(data: memoryview, entries: Iterable[ProducerEntry]) -> bool:
+    """Gives the producers their earlier batches; False where the bytes are something else."""
+    position = 0
+    try:
+        for entry in entries:
+            (count,) = _EARLIER_COUNT.unpack_from(data, position)
+            position += _EARLIER_COUNT.size
+            earlier = []
+            for _ in range(count):
+                earlier.append(_EARLIER.unpack_from(data, position))
+                position += _EARLIER.size
+            entry.batches.extendleft(reversed(earlier))
+    except struct.error:
+        return False
+    return position == len(data)
 
 
 class ProducerSnapshots:

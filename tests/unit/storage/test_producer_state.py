@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from struct import pack
+
 import pytest
+from crc32c import crc32c
 
 from ottla.errors import ErrorCode, InvalidProducerEpoch, OutOfOrderSequence, RequestFailed
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import ProducerStamp
 from ottla.storage import producer_snapshot
+from ottla.storage.disk import read_file, replace_file
 from ottla.storage.log import Log
 from ottla.storage.producer_state import SEQUENCE_MAX, Origin, ProducerState
 from unit.storage.logs import (
+    DIRECTORY,
     NOW_MS,
+    World,
     a_log,
     append,
     batch,
     end_transaction,
     marker,
+    settings,
     transactional,
 )
 
@@ -147,7 +154,7 @@ def test_a_follower_takes_what_its_leader_took_even_with_a_gap():
     assert log.producers.get(7).last_sequence == 50
 
 
-def test_a_snapshot_holds_each_producers_last_batch():
+def test_a_snapshot_holds_each_producers_state():
     log = a_log()
     send(log, 0, b"a", b"b")
     send(log, 2, b"c", b"d")
@@ -164,6 +171,49 @@ def test_a_snapshot_holds_each_producers_last_batch():
     assert state.first_unstable_offset == 4
     assert state.get(9).last_batch is None
     assert producer_snapshot.encode(state.entries()) == data
+
+
+def test_a_snapshot_holds_all_batches_that_a_producer_may_repeat():
+    log = a_log()
+    for sequence in range(7):
+        send(log, sequence, b"a")
+    append(log, transactional(8, 0, b"e"))
+    remembered = {entry.producer_id: list(entry.batches) for entry in log.producers.entries()}
+    assert len(remembered[7]) == 5
+    data = producer_snapshot.encode(log.producers.entries())
+    read = producer_snapshot.decode(data)
+    assert {entry.producer_id: list(entry.batches) for entry in read} == remembered
+    assert producer_snapshot.encode(read) == data
+
+
+def test_batches_missing_in_kafkas_snapshots_are_found_in_the_log_across_segments():
+    world = World(settings(segment_bytes=150))
+    log = world.open()
+    for sequence in range(8):
+        send(log, sequence, b"a")
+    assert len(list(log.segments)) > 5
+    log.close()
+    for name in world.names():
+        if name.endswith(".snapshot"):
+            path = f"{DIRECTORY}/{name}"
+            entries = producer_snapshot.decode(read_file(world.disk, path))
+            for entry in entries:
+                last = entry.batches[-1]
+                entry.batches.clear()
+                entry.batches.append(last)
+            replace_file(world.disk, path, producer_snapshot.encode(entries), sync=True)
+    reopened = world.open(clean=True)
+    assert [send(reopened, sequence, b"a").is_duplicate for sequence in range(3, 8)] == [True] * 5
+    assert reopened.end_offset == 8
+
+
+def test_what_stands_behind_a_snapshots_producers_must_be_their_batches():
+    log = a_log()
+    send(log, 0, b"a")
+    send(log, 1, b"b")
+    whole = producer_snapshot.encode(log.producers.entries())
+    for body in (whole[6:] + b"\0", whole[6:-1], whole[6:-32]):
+        assert producer_snapshot.decode(whole[:2] + pack(">I", crc32c(body)) + body) is None
 
 
 def test_a_snapshot_is_laid_out_as_kafka_does():

@@ -116,7 +116,12 @@ class Outcomes:
         self._counters.batches_retried += 1
 
     def _lost_track(self, queue: PartitionQueue, batch: ProducerBatch, error: OttlaError) -> None:
-        """The broker expected another sequence, so it has surely not stored this batch."""
+        """The broker expected another sequence.
+
+        Where batches before this one are missing it expected one of those, and has surely not
+        stored this one. Otherwise it may be past it and have forgotten: Kafka knows only the last
+        batch of a producer when it was started again.
+        """
         earlier = [
             other
             for other in (*queue.in_flight, *queue.retrying)
@@ -127,10 +132,12 @@ class Outcomes:
             return
         is_explained = min((queue.gap_order, *queue.doubts)) < batch.order
         queue.gap_order = min(queue.gap_order, batch.order)
-        batch.is_in_doubt = False
         if is_explained or error.code == ErrorCode.UNKNOWN_PRODUCER_ID:
+            if queue.forgot is None:
+                batch.is_in_doubt = False
             self._again(queue, batch)
         else:
+            queue.forgot = error
             self.give_up(queue, batch, error)
 
     def give_up(self, queue: PartitionQueue, batch: ProducerBatch, error: OttlaError) -> None:
@@ -167,16 +174,31 @@ class Outcomes:
         queue.retrying = []
         with self._accumulator.lock:
             queue.pending.extendleft(reversed(again))
-            if queue.is_held:
+        if queue.is_held:
+            if queue.forgot is not None:
+                self._give_up_unsure(queue, queue.forgot)
+            with self._accumulator.lock:
                 self._begin_epoch(queue)
         if again:
             queue.failures += 1
             queue.not_before = now + self._retries.wait_s(queue.failures)
         return bool(again)
 
+    def _give_up_unsure(self, queue: PartitionQueue, error: OttlaError) -> None:
+        """Ends those in line that a forgetful broker may have: sent anew they could be twice in
+        the log."""
+        with self._accumulator.lock:
+            unsure = [batch for batch in queue.pending if batch.is_in_doubt]
+            for batch in unsure:
+                queue.pending.remove(batch)
+        for batch in unsure:
+            self._fatal(error, batch)
+            self.fail(batch, error)
+
     def _begin_epoch(self, queue: PartitionQueue) -> None:
         """Nothing before the gap is on its way or in line any more: count anew after it."""
         queue.gap_order = math.inf
+        queue.forgot = None
         queue.doubts.clear()
         queue.next_sequence = 0
         producer = queue.producer

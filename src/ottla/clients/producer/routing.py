@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from ottla.clients.metadata import TopicInfo
 from ottla.clients.partitioner import murmur2
 from ottla.clients.producer.batch import ProducerBatch
+from ottla.errors import OttlaError
 from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.records import speed
 from ottla.records.builder import NO_PRODUCER, ProducerStamp
@@ -41,6 +42,7 @@ class PartitionQueue:
     __slots__ = (
         "doubts",
         "failures",
+        "forgot",
         "gap_order",
         "has_new_leader",
         "in_flight",
@@ -83,6 +85,10 @@ class PartitionQueue:
         self.doubts: list[float] = []
         """These batches were given up and may be written or not: the answer to a later one tells.
         """
+
+        self.forgot: OttlaError | None = None
+        """What the broker said of a batch before which nothing was missing: it may be past it and
+        have forgotten, and what else is in doubt may be written."""
 
     @property
     def has_gap(self) -> bool:

@@ -23,6 +23,8 @@ from ottla.records.batch import RecordBatch
 
 CLOSE = "close"
 WRITE_AND_CLOSE = "write and close"
+WRITE_UNANSWERED = "write and do not answer"
+WRITE_AND_FORGET = "write, forget as Kafka does when it is started again, and close"
 Step = str | ErrorCode
 QUICK = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 2, "linger_ms": 0, "batch_size": 0}
 
@@ -36,7 +38,7 @@ class Log:
     stamps: list[tuple[int, int]] = field(default_factory=list)
     known: dict[int, tuple[int, int, dict[int, int]]] = field(default_factory=dict)
 
-    def answer(self, request: Message, version: int) -> Message | None:
+    def answer(self, request: Message, version: int) -> Message | bytes | None:
         assert isinstance(request, ProduceRequest)
         step = self.script.pop(0) if self.script else ErrorCode.NONE
         if step == CLOSE:
@@ -48,8 +50,15 @@ class Log:
         else:
             assert data is not None
             row = self.append(RecordBatch(memoryview(bytes(data))))
-        if step == WRITE_AND_CLOSE:
+        if step == WRITE_AND_FORGET:
+            self.known = {
+                producer: (epoch, after, dict(list(recent.items())[-1:]))
+                for producer, (epoch, after, recent) in self.known.items()
+            }
+        if step in (WRITE_AND_CLOSE, WRITE_AND_FORGET):
             return None
+        if step == WRITE_UNANSWERED:
+            return b""
         topic = TopicProduceResponse(topic_id=b"t" * 16, partition_responses=[row])
         return ProduceResponse(responses=[topic])
 
@@ -156,6 +165,20 @@ def test_a_broker_that_lost_count_costs_one_batch_and_no_more(a_broker: type) ->
 
     assert isinstance(outcomes[1], OttlaError)
     assert (outcomes[0], outcomes[2]) == (0, 1)
+
+
+@pytest.mark.parametrize("unanswered", [1, 2, 4])
+def test_what_a_forgetful_broker_may_have_is_given_up_and_not_written_twice(
+    a_broker: type, unanswered: int
+) -> None:
+    log = Log([ErrorCode.NONE, *[WRITE_UNANSWERED] * unanswered, WRITE_AND_FORGET])
+    outcomes = asyncio.run(send_all(a_broker, log, 9))
+
+    numbers = [int(value) for value in log.values]
+    assert numbers == sorted(set(numbers))
+    given_up = [number for number, told in enumerate(outcomes) if isinstance(told, OttlaError)]
+    assert given_up == [1, 2, 3, 4, 5]  # all that was on its way when the connection broke
+    assert {*range(2 + unanswered), 6, 7, 8} == set(numbers)
 
 
 def test_a_duplicate_counts_as_written(a_broker: type) -> None:
