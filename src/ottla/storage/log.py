@@ -175,10 +175,7 @@ class Log:
     def assign_epoch(self, epoch: int, start_offset: Offset | None = None) -> None:
         """A leader of `epoch` begins to write, at the end unless said otherwise; or may never."""
         start = self.end_offset if start_offset is None else start_offset
-        try:
-            self.epochs.assign(LeaderEpoch(epoch), start)
-        except OSError as error:
-            raise _failed(self._directory, error) from error
+        self.epochs.assign(LeaderEpoch(epoch), start)
 
     def roll(self) -> Segment:
         """Close the active segment, if it holds anything, and begin a new one."""
@@ -187,6 +184,7 @@ class Log:
             now_ms = self._clock.now_ms()
             try:
                 self._snapshots.write(self.end_offset, self.producers.entries())
+                self.epochs.write()
                 segments.roll(now_ms)
             except OSError as error:
                 raise _failed(self._directory, error) from error
@@ -251,7 +249,13 @@ class Log:
 
     def begin_flush(self) -> FlushJob:
         """What to sync so that everything written up to now is safe; run it in a thread."""
-        return self._flusher.begin(self.segments, self._clock.now_ms())
+        job = self._flusher.begin(self.segments, self._clock.now_ms())
+        if self.epochs.is_written and not self.epochs.is_synced:
+            # The recovery point may pass a sealed segment, whose epochs are then not looked for.
+            job.paths.append(self.epochs.path)
+            job.directory = self._directory
+            self.epochs.is_synced = True
+        return job
 
     def finish_flush(self, job: FlushJob) -> None:
         """Move the recovery point; or fence the log, where the disk could not keep its word."""
@@ -310,6 +314,7 @@ class Log:
         self.segments.restart_at(offset, self._clock.now_ms())
         self.start_offset = self.high_watermark = Offset(offset)
         self._end_moved()
+        self.epochs.write()
 
     def _end_moved(self) -> None:
         self.end_offset = end = self.segments.active.end_offset
@@ -341,14 +346,13 @@ class Log:
         except OSError as error:
             raise _failed(self._directory, error) from error
         job = self.begin_flush()
-        job.paths += [*self.segments.active.paths()[1:], snapshots.path(end), self.epochs.path]
+        job.paths += [*self.segments.active.paths()[1:], snapshots.path(end)]
         job.directory = self._directory
         return job
 
     def finish_close(self, job: FlushJob) -> None:
         """Let go of the files; StorageFailed where they could not be synced."""
         self.finish_flush(job)
-        self.epochs.is_synced = True
         self.release()
 
     def release(self) -> None:

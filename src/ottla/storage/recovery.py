@@ -260,6 +260,8 @@ class _Recovery:
                 self.report.rebuilt.append(file_names.EPOCHS)
         else:
             history.is_synced = self._opening.was_closed_cleanly
+        active_base = segments.active.base_offset
+        in_file = history.started_before(active_base)
         if scan_from is not None:
             history.truncate_end(scan_from)
             for segment in segments.at_or_after(scan_from):
@@ -269,4 +271,6 @@ class _Recovery:
         # A leader that has not written yet may have noted its epoch at the very end.
         history.truncate_end(end_offset + self._opening.was_closed_cleanly)
         history.truncate_start(start_offset)
+        if history.started_before(active_base) != in_file:
+            history.write()
         return history

@@ -133,22 +133,22 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule(data=st.data())
     def cut_the_power(self, data: st.DataObject) -> None:
         self.world.disk.lose_power(lambda n: data.draw(st.integers(0, n - 1)))
+        epochs = self.log.epochs
         self.world.start_offset = self.start
         self._open(clean=False)
         assert self.flushed <= self.log.end_offset <= self.end
         self.end = self.log.end_offset
+        assert self.log.epochs.started_before(self.end) == epochs.started_before(self.end)
         self.start = min(self.start, self.end)
         self.model = {o: v for o, v in self.model.items() if o < self.end}
         self._forget_producer(True)
 
     def _reopen(self, *, clean: bool, sizes: dict[str, int] | None = None) -> None:
-        epochs = self.log.epochs.entries
+        epochs = self.log.epochs
         self.world.start_offset = self.start
         self._open(clean=clean, sizes=sizes)
         assert self.log.end_offset == self.end
-        before = [entry for entry in epochs if entry.start_offset < self.end]
-        after = [entry for entry in self.log.epochs.entries if entry.start_offset < self.end]
-        assert after == before
+        assert self.log.epochs.started_before(self.end) == epochs.started_before(self.end)
 
     def _open(self, *, clean: bool, sizes: dict[str, int] | None = None) -> None:
         self.world.recovery_point = self.flushed

@@ -58,8 +58,22 @@ def test_the_file_is_kafkas_and_comes_back():
     history = EpochHistory(disk, PATH)
     history.assign(1, 0)
     history.assign(3, 12)
+    history.write()
     assert disk.open(PATH).read_at(0, 99) == b"0\n2\n1 0\n3 12\n"
     assert starts(EpochHistory.load(disk, PATH)) == [(1, 0), (3, 12)]
+
+
+def test_a_change_is_in_the_file_when_it_is_written_and_not_before():
+    disk = SimulatedDisk()
+    history = EpochHistory(disk, PATH)
+    history.assign(1, 0)
+    assert not history.is_written
+    assert not disk.exists(PATH)
+    history.write()
+    assert history.is_written
+    history.assign(2, 10)
+    assert not history.is_written
+    assert starts(EpochHistory.load(disk, PATH)) == [(1, 0)]
 
 
 def test_a_file_that_cannot_be_right_is_not_believed():

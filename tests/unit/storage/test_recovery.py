@@ -306,3 +306,57 @@ def test_a_recovery_point_in_a_gap_that_compaction_left_costs_nothing(point: int
     assert opened.report.bytes_cut == 0
     opened.log.advance_high_watermark(opened.log.end_offset)
     assert values(opened.log) == {0: b"0", 10: b"10", 20: b"20"}
+
+
+def a_log_led_in_turn(world: World) -> Log:
+    """Epochs 1 to 4: the first two lie in sealed segments, the third began in the middle of one,
+    the fourth in the last. A file that holds the first is there."""
+    log = world.open()
+    append(log, batch(b"a"), epoch=1)
+    log.close()
+    log = world.open(clean=True)
+    log.roll()
+    append(log, batch(b"b"), epoch=2)
+    append(log, batch(b"c"), epoch=3)
+    log.roll()
+    append(log, batch(b"d"), epoch=3)
+    flush(log)
+    world.recovery_point = log.recovery_point
+    append(log, batch(b"e"), epoch=4)
+    return log
+
+
+@pytest.mark.parametrize("has_power_cut", [False, True])
+def test_epochs_that_began_in_sealed_segments_survive_a_crash(has_power_cut: bool):
+    world = World()
+    log = a_log_led_in_turn(world)
+    before = log.epochs
+    if has_power_cut:
+        world.disk.lose_power(lambda _: 0)
+    opened = world.open()
+    assert opened.end_offset == (4 if has_power_cut else 5)
+    assert opened.epochs.entries == before.started_before(opened.end_offset)
+
+
+def test_epochs_of_the_last_segment_are_learned_from_its_batches():
+    world = World()
+    log = world.open()
+    for epoch in (1, 2, 5):
+        append(log, batch(b"a"), epoch=epoch)
+    log.assign_epoch(7)
+    assert "leader-epoch-checkpoint" not in world.names()
+    found = world.open().epochs.entries
+    assert [(entry.epoch, entry.start_offset) for entry in found] == [(1, 0), (2, 1), (5, 2)]
+
+
+def test_an_epoch_the_file_holds_and_the_log_was_cut_of_does_not_come_back():
+    world = World()
+    log = world.open()
+    append(log, batch(b"a"), batch(b"b"), epoch=1)
+    append(log, batch(b"c"), epoch=2)
+    log.close()
+    log = world.open(clean=True)
+    log.truncate_to(1)
+    append(log, batch(b"d"), epoch=3)
+    found = world.open().epochs.entries
+    assert [(entry.epoch, entry.start_offset) for entry in found] == [(1, 0), (3, 1)]
