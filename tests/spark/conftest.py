@@ -22,6 +22,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
             "spark.master": "local[2,3]",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
             "spark.sql.shuffle.partitions": "2",
+            "spark.driver.maxResultSize": "2m",  # less than some tests write
         },
     )
     session.sparkContext.setLogLevel("ERROR")

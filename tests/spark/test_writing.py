@@ -1,6 +1,7 @@
 """`frame.write.format("ottla")` on a real Spark: keys, topics, headers, and once where asked."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
@@ -102,6 +103,52 @@ def test_a_write_that_fails_halfway_leaves_nothing_where_it_is_atomic(
     with pytest.raises(PySparkException, match="the last row is bad"):
         write(frame, bootstrap, topic=topic, delivery="exactly-once")
     assert values_of(bootstrap, topic) == []
+
+
+LARGE_ROWS = "CAST(id AS STRING) AS key", "rpad(CAST(id AS STRING), 1000, 'x') AS value"
+
+
+def test_a_large_write_goes_through_files_of_which_none_is_left(
+    spark: SparkSession, bootstrap: str, new_name: NewName, tmp_path: Path
+) -> None:
+    topic = make_topic(bootstrap, new_name())
+    frame = spark.range(4000, numPartitions=3).selectExpr(*LARGE_ROWS)
+    write(
+        frame, bootstrap, topic=topic, delivery="exactly-once", stagingDirectory=str(tmp_path / "s")
+    )
+    assert list((tmp_path / "s").iterdir()) == [], "tasks made the directory, the driver emptied it"
+    assert sorted(values_of(bootstrap, topic)) == sorted(
+        b"%d" % number + b"x" * (1000 - len(b"%d" % number)) for number in range(4000)
+    )
+
+
+def test_a_large_write_that_fails_leaves_no_file_either(
+    spark: SparkSession, bootstrap: str, new_name: NewName, tmp_path: Path
+) -> None:
+    topic = make_topic(bootstrap, new_name())
+    frame = spark.range(4000, numPartitions=3).selectExpr(
+        *LARGE_ROWS, "IF(id = 3999, raise_error('the last row is bad'), 'h') AS bad"
+    )
+    with pytest.raises(PySparkException, match="the last row is bad"):
+        write(
+            frame.selectExpr("key", "concat(value, bad) AS value"),
+            bootstrap,
+            topic=topic,
+            delivery="exactly-once",
+            stagingDirectory=str(tmp_path / "s"),
+        )
+    assert list((tmp_path / "s").iterdir()) == []
+    assert values_of(bootstrap, topic) == []
+
+
+def test_a_local_spark_needs_no_directory_for_more_than_a_result_may_hold(
+    spark: SparkSession, bootstrap: str, new_name: NewName
+) -> None:
+    topic = make_topic(bootstrap, new_name())
+    assert spark.conf.get("spark.driver.maxResultSize") == "2m"
+    frame = spark.range(4000, numPartitions=3).selectExpr(*LARGE_ROWS)
+    write(frame, bootstrap, topic=topic, delivery="exactly-once")
+    assert len(values_of(bootstrap, topic)) == 4000
 
 
 @pytest.mark.parametrize(

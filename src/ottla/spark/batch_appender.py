@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -34,6 +35,7 @@ from ottla.protocol.messages.produce import (
 from ottla.records.batch import SEQUENCES, TRANSACTIONAL_BIT, RecordBatch
 from ottla.records.builder import NO_PRODUCER, ProducerStamp, header_of, seal
 from ottla.spark.row_encoder import EncodedRun
+from ottla.spark.staged_batches import StagedBatches
 
 _PRODUCE_VERSION_MIN: Final = 7
 """The first that takes every codec."""
@@ -82,7 +84,13 @@ class BatchAppender:
 
     async def _append_in_order(self, where: TopicPartition, runs: list[EncodedRun]) -> None:
         for run in runs:
-            for batch in run.batches:
+            batches = iter(run.batches)
+            is_staged = isinstance(run.batches, StagedBatches)
+            while True:
+                next_one = partial(next, batches, None)
+                batch = await asyncio.to_thread(next_one) if is_staged else next_one()
+                if batch is None:
+                    break
                 await self._append_batch(where, batch)
             self.record_count += run.record_count
 

@@ -28,6 +28,7 @@ from ottla.model.ids import TopicPartition
 from ottla.protocol.message import VERSION_MAX
 from ottla.records.builder import ProducerStamp
 from ottla.spark.batch_appender import EARLIER_TRANSACTIONS_VERSION, BatchAppender, Signature
+from ottla.spark.hand_over import forget
 from ottla.spark.ledger import LedgerEntry, is_written
 from ottla.spark.row_encoder import EncodedRun
 from ottla.spark.sink_plan import SinkPlan
@@ -59,11 +60,14 @@ class Load:
 async def commit_batch(plan: SinkPlan, load: Load) -> Outcome:
     """Writes the batch once, whoever has tried it before."""
     timeout_s = plan.producer.delivery_timeout_ms / 1000
-    async with client_for(plan.connection, total_s=timeout_s) as client:
-        try:
-            return await BatchCommit(client, plan.under(load.transactional_id), load).run()
-        except RequestFailed as error:
-            raise _with_advice(error) from error
+    settings = plan.under(load.transactional_id, sum(run.size_bytes for run in load.runs))
+    try:
+        async with client_for(plan.connection, total_s=timeout_s) as client:
+            return await BatchCommit(client, settings, load).run()
+    except RequestFailed as error:
+        raise _with_advice(error) from error
+    finally:
+        await asyncio.to_thread(forget, load.runs)
 
 
 class BatchCommit:

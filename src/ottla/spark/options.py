@@ -61,6 +61,7 @@ DECLARED: Final[Mapping[str, tuple[Use, ...]]] = {
     "topic": WRITING,
     "delivery": WRITING,
     "transactionalId": WRITING,
+    "stagingDirectory": WRITING,
     "batchId": (Use.WRITE,),
     "bootstrap.servers": (*READING, *WRITING),
 }

@@ -19,6 +19,7 @@ from ottla.errors import InvalidRecord
 from ottla.model.ids import TopicPartition
 from ottla.records.arrow_encode import TableEncoding, encode_table, place_table
 from ottla.spark.sink_plan import SinkPlan
+from ottla.spark.staged_batches import StagedBatches
 
 if TYPE_CHECKING:
     import pyarrow
@@ -39,8 +40,15 @@ class EncodedRun:
     """Batches of one partition in order, and how many records they hold."""
 
     where: TopicPartition
-    batches: list[bytearray]
+    batches: list[bytearray] | StagedBatches
     record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """What the batches take."""
+        if isinstance(self.batches, StagedBatches):
+            return self.batches.size_bytes
+        return sum(len(batch) for batch in self.batches)
 
 
 @dataclass(slots=True)

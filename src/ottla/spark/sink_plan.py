@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -22,9 +23,14 @@ from ottla.clients.producer.settings import ProducerSettings, check_together
 from ottla.clients.settings_source import SettingsSource
 from ottla.errors import ConfigError
 from ottla.spark.options import OptionTexts, Use
+from ottla.spark.staged_batches import check_place, local_directory
 
 BATCH_BYTES_DEFAULT: Final = 1_000_000
 """Rows come by the thousand here: a batch may fill what a topic takes by default."""
+SLOWEST_BYTES_PER_S: Final = 5_000_000
+"""A transaction stays open for as long as a cluster of this speed needs, unless told otherwise."""
+TRANSACTION_MS_MAX: Final = 15 * 60_000
+"""What brokers allow by default."""
 
 
 class Delivery(Enum):
@@ -48,10 +54,22 @@ class SinkPlan:
     transactional_id: str = ""
     batch_id: int | None = None
     """The number of this batch write, where it is one of several that must not be repeated."""
+    staging_directory: str = ""
+    """Where tasks may leave files for the driver, as the person says."""
+    driver_directory: str = ""
+    """The directory of the Spark process the driver is, as Spark says."""
+    has_own_time_limit: bool = False
+    """Whether the person has said how long a transaction may be open."""
 
-    def under(self, transactional_id: str) -> ProducerSettings:
-        """The producer's settings for transactions under this name."""
-        return replace(self.producer, transactional_id=transactional_id)
+    def under(self, transactional_id: str, size_bytes: int = 0) -> ProducerSettings:
+        """The producer's settings for a transaction of this size under this name."""
+        timeout_ms = self.producer.transaction_timeout_ms
+        if not self.has_own_time_limit:
+            needed_ms = min(size_bytes * 1000 // SLOWEST_BYTES_PER_S, TRANSACTION_MS_MAX)
+            timeout_ms = max(timeout_ms, needed_ms)
+        return replace(
+            self.producer, transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
+        )
 
 
 def sink_plan(use: Use, options: Mapping[str, str], schema: StructType) -> SinkPlan:
@@ -74,6 +92,9 @@ def sink_plan(use: Use, options: Mapping[str, str], schema: StructType) -> SinkP
         topic=topic,
         transactional_id=texts.text("transactionalId") or "",
         batch_id=texts.number("batchId", at_least=0),
+        staging_directory=texts.text("stagingDirectory") or "",
+        driver_directory=local_directory(os.environ),
+        has_own_time_limit=source.was_given("transaction.timeout.ms"),
     )
     _check_together(plan)
     return plan
@@ -94,6 +115,10 @@ def _check_together(plan: SinkPlan) -> None:
         raise ConfigError("transactionalId", "means nothing with at-least-once delivery")
     if plan.delivery is Delivery.EXACTLY_ONCE and plan.producer.acks_number != -1:
         raise ConfigError("kafka.acks", "exactly-once delivery needs all", "leave it out")
+    if plan.staging_directory and plan.delivery is Delivery.AT_LEAST_ONCE:
+        raise ConfigError("stagingDirectory", "means nothing with at-least-once delivery")
+    if plan.staging_directory:
+        check_place(plan.staging_directory)
 
 
 _TYPES: Final[Mapping[str, tuple[type[DataType], ...]]] = {

@@ -1,16 +1,18 @@
 """`write` and `writeStream` with `format("ottla")`: what tasks do, and what the driver does then.
 
 At least once, tasks write to the brokers themselves. Exactly once, a task only encodes its rows and
-hands the record batches to the driver in its commit message; the driver appends those of all tasks
-in one transaction. So a task that is lost, repeated or run twice at a time has written nothing, and
-a transaction is open only while the driver commits.
+hands the record batches to the driver (hand_over.py); the driver appends those of all tasks in one
+transaction. So a task that is lost, repeated or run twice at a time has written nothing, and a
+transaction is open only while the driver commits.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -24,19 +26,18 @@ from pyspark.sql.datasource import (
 from ottla.clients.blocking.loop_thread import LoopThread
 from ottla.clients.client import Client
 from ottla.clients.connection_settings import client_for
-from ottla.errors import ConfigError
 from ottla.spark.batch_appender import BatchAppender, Signature, idempotent_signature
 from ottla.spark.batch_commit import Load, commit_batch
+from ottla.spark.hand_over import forget, hand_over, staging_directory
 from ottla.spark.ledger import NO_QUERY, LedgerEntry
 from ottla.spark.plain_errors import plainly
 from ottla.spark.row_encoder import EncodedRun, RowEncoder
 from ottla.spark.sink_plan import Delivery, SinkPlan
+from ottla.spark.staged_batches import local_directory
 
 if TYPE_CHECKING:
     import pyarrow
 
-TASK_BYTES_MAX: Final = 512 * 1024 * 1024
-"""What a task hands to the driver at most; Spark limits the sum: spark.driver.maxResultSize."""
 NAME_PREFIX: Final = "ottla-spark-"
 QUERY_ID: Final = "sql.streaming.queryId"
 
@@ -67,6 +68,10 @@ class BatchWriter(DataSourceArrowWriter):
             name = self._plan.transactional_id or f"{NAME_PREFIX}{uuid4()}"
             _commit(self._plan, _results(messages), name, self._plan.batch_id)
 
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """On the driver, when a task has failed for good, or the commit."""
+        _give_up(messages)
+
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """The sink of one streaming query."""
@@ -86,9 +91,20 @@ class StreamWriter(DataSourceStreamArrowWriter):
             name = self._plan.transactional_id or f"{NAME_PREFIX}{query}"
             _commit(self._plan, results, name, batchId)
 
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """On the driver, when a task has failed for good, or the commit."""
+        del batchId
+        _give_up(messages)
+
 
 def _results(messages: Iterable[WriterCommitMessage | None]) -> list[TaskResult]:
     return [message for message in messages if isinstance(message, TaskResult)]
+
+
+def _give_up(messages: Iterable[WriterCommitMessage | None]) -> None:
+    """Nothing was written; what tasks left in files goes."""
+    for result in _results(messages):
+        forget(result.runs)
 
 
 def _commit(plan: SinkPlan, results: Sequence[TaskResult], name: str, batch_id: int | None) -> None:
@@ -116,23 +132,12 @@ def write_rows(plan: SinkPlan, rows: Iterable[pyarrow.RecordBatch]) -> TaskResul
             task.partitionId() if task else 0,
         )
         if plan.delivery is Delivery.EXACTLY_ONCE:
-            runs = list(_within_limit(encoder.encode(rows)))
+            directory = staging_directory(
+                plan.staging_directory, plan.driver_directory, local_directory(os.environ)
+            )
+            runs = hand_over(chain.from_iterable(encoder.encode(rows)), directory)
             return TaskResult(sum(run.record_count for run in runs), runs, query)
         return TaskResult(connection.append(encoder.encode(rows)), (), query)
-
-
-def _within_limit(portions: Iterable[Sequence[EncodedRun]]) -> Iterator[EncodedRun]:
-    size_bytes = 0
-    for run in (run for portion in portions for run in portion):
-        size_bytes += sum(len(batch) for batch in run.batches)
-        if size_bytes > TASK_BYTES_MAX:
-            raise ConfigError(
-                "delivery",
-                f"a task has more than {TASK_BYTES_MAX} bytes for one transaction",
-                "limit the micro-batch (maxOffsetsPerTrigger), compress (kafka.compression.type), "
-                "or use delivery=at-least-once",
-            )
-        yield run
 
 
 class _Connection:
