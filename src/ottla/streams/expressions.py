@@ -1,21 +1,19 @@
 """A tiny language of expressions on values, as data.
 
-An expression can be read: the engine evaluates it on Python objects, Spark can compile it to
-columns. Nothing is null-safe by accident: any operation on a missing value gives None, as in SQL;
-`and` and `or` know three truth values; a division by zero gives None.
+An expression can be read, shown and compiled: `expression_code.py` writes the Python that runs.
+Nothing is null-safe by accident: any operation on a missing value gives None, as in SQL; `and` and
+`or` know three truth values; a division by zero gives None.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.streams.failures import TopologyError
 
-Evaluate = Callable[[Any, Any], Any]
-"""A function of key and value."""
+_INFIX: Final = ("+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or")
 
 
 class Expression:
@@ -127,8 +125,8 @@ class Expression:
 
     def cast(self, kind: str) -> Expression:
         """As "int", "float", "str" or "bool"; what cannot be read as one becomes None."""
-        if kind not in _CASTS:
-            raise TopologyError(f"cannot cast to {kind!r}; use {', '.join(_CASTS)}")
+        if kind not in CASTS:
+            raise TopologyError(f"cannot cast to {kind!r}; use {', '.join(CASTS)}")
         return self._call(f"cast {kind}")
 
 
@@ -172,7 +170,7 @@ class Call:
 
     def __str__(self) -> str:
         texts = [str(argument) for argument in self.arguments]
-        if len(texts) == 2 and self.name in _BINARY | {"and": None, "or": None}:
+        if len(texts) == 2 and self.name in _INFIX:
             return f"({texts[0]} {self.name} {texts[1]})"
         return f"{self.name}({', '.join(texts)})"
 
@@ -230,35 +228,16 @@ def _node(of: object) -> Node:
     )
 
 
-def _divide(left: Any, right: Any) -> Any:
+def divide(left: Any, right: Any) -> Any:
     return None if right == 0 else left / right
 
 
-def _remainder(left: Any, right: Any) -> Any:
+def remainder(left: Any, right: Any) -> Any:
     return None if right == 0 else left - right * int(left / right)  # the sign of the left, as SQL
 
 
-_BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _divide,
-    "%": _remainder,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_UNARY: Final[dict[str, Callable[[Any], Any]]] = {
-    "not": operator.not_,
-    "lower": str.lower,
-    "upper": str.upper,
-}
-
-
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
+    """As `concat` and casts to "str" write a value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.decode() if isinstance(value, bytes) else str(value)
@@ -270,12 +249,23 @@ def _truth(value: Any) -> bool | None:
     return bool(value)
 
 
-_CASTS: Final[dict[str, Callable[[Any], Any]]] = {
-    "int": int,
-    "float": float,
-    "str": _text,
-    "bool": _truth,
+def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def converted(value: Any) -> Any:
+        try:
+            return convert(value)
+        except (TypeError, ValueError, OverflowError):
+            return None
+
+    return converted
+
+
+CASTS: Final[dict[str, Callable[[Any], Any]]] = {
+    "int": _or_none(int),
+    "float": _or_none(float),
+    "str": _or_none(text),
+    "bool": _or_none(_truth),
 }
+"""What cannot be read as such becomes None."""
 
 
 def checked_function(function: Any) -> Any:
@@ -283,104 +273,3 @@ def checked_function(function: Any) -> Any:
     if isinstance(function, Expression) or callable(function):
         return function
     raise TopologyError(f"{function!r} is neither a function nor an expression")
-
-
-def evaluator(expression: Expression) -> Evaluate:
-    """The expression as a function of key and value."""
-    return _compiled(expression.node)
-
-
-def _compiled(node: Node) -> Evaluate:
-    match node:
-        case Literal(constant):
-            return lambda _key, _value: constant
-        case Whole("key"):
-            return lambda key, _: key
-        case Whole():
-            return lambda _, value: value
-        case Field(of, name):
-            return _field(of, name)
-        case Fields(named):
-            makers = [(name, _compiled(one)) for name, one in named]
-            return lambda key, value: {name: make(key, value) for name, make in makers}
-        case Call(name, arguments):
-            return _call(name, [_compiled(argument) for argument in arguments])
-    raise AssertionError(node)
-
-
-def _field(of: Node, name: str) -> Evaluate:
-    whole = _compiled(of)
-
-    def field(key: Any, value: Any) -> Any:
-        found = whole(key, value)
-        if isinstance(found, Mapping):
-            return found.get(name)
-        return getattr(found, name, None)
-
-    return field
-
-
-def _call(name: str, parts: list[Evaluate]) -> Evaluate:
-    if name in _BINARY:
-        return _binary(_BINARY[name], *parts)
-    if name in _UNARY:
-        return _unary(_UNARY[name], parts[0])
-    if name == "is_null":
-        return lambda key, value: parts[0](key, value) is None
-    if name in ("and", "or"):
-        return _logical(parts[0], parts[1], decisive=name == "or")
-    if name == "concat":
-        return _concat(parts)
-    return _cast(_CASTS[name.removeprefix("cast ")], parts[0])
-
-
-def _binary(apply: Callable[[Any, Any], Any], left: Evaluate, right: Evaluate) -> Evaluate:
-    def binary(key: Any, value: Any) -> Any:
-        one, other = left(key, value), right(key, value)
-        return None if one is None or other is None else apply(one, other)
-
-    return binary
-
-
-def _unary(apply: Callable[[Any], Any], of: Evaluate) -> Evaluate:
-    def unary(key: Any, value: Any) -> Any:
-        found = of(key, value)
-        return None if found is None else apply(found)
-
-    return unary
-
-
-def _logical(left: Evaluate, right: Evaluate, *, decisive: bool) -> Evaluate:
-    """`or` is decided by a true side, `and` by a false one, whatever the other is."""
-
-    def logical(key: Any, value: Any) -> bool | None:
-        one = left(key, value)
-        if one is not None and bool(one) is decisive:
-            return decisive
-        other = right(key, value)
-        if other is not None and bool(other) is decisive:
-            return decisive
-        return None if one is None or other is None else not decisive
-
-    return logical
-
-
-def _concat(parts: list[Evaluate]) -> Evaluate:
-    def joined(key: Any, value: Any) -> str | None:
-        texts = [part(key, value) for part in parts]
-        return None if None in texts else "".join(_text(text) for text in texts)
-
-    return joined
-
-
-def _cast(convert: Callable[[Any], Any], of: Evaluate) -> Evaluate:
-    def cast(key: Any, value: Any) -> Any:
-        found = of(key, value)
-        if found is None:
-            return None
-        try:
-            return convert(found)
-        except (TypeError, ValueError):
-            return None
-
-    return cast

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.streams import Expression, TopologyError, col, concat, fields, key, lit, value
-from ottla.streams.expressions import evaluator
+from ottla.streams.expression_code import evaluator
 
 
 def evaluate(expression: Expression, on: Any, of_key: Any = "k") -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ottla.streams.expressions import Expression, evaluator
+from ottla.streams.expression_code import evaluator
+from ottla.streams.expressions import Expression
 from ottla.streams.operators import Aggregation, Count, Fold, Function, Reduce
 
 OfKeyAndValue = Callable[[Any, Any], Any]
@@ -19,7 +20,7 @@ def of_key_and_value(function: Function) -> OfKeyAndValue:
 def predicate(function: Function, negated: bool) -> OfKeyAndValue:
     """Whether to keep a record. An expression that is unknown keeps nothing, negated or not."""
     if isinstance(function, Expression):
-        return evaluator(~function if negated else function)
+        return evaluator(function, negated=negated)
     return (lambda key, value: not function(key, value)) if negated else function
 
 

@@ -1,4 +1,7 @@
-"""The table from what a node does to how it is done, and from a table's node to its lookup."""
+"""The table from what a node does to how it is done, and from a table's node to its lookup.
+
+Nodes that are part of a chain are in `fusing.py`.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,13 @@ from ottla.streams.engine.wiring import Forward, Lookup, Wiring
 from ottla.streams.operators import (
     Aggregate,
     AnswerSubscribers,
-    Branch,
-    DropNullKeys,
-    Filter,
     FlatMap,
     FlatMapValues,
     Map,
-    MapValues,
     PassThrough,
     Peek,
     RememberForJoin,
     ResolveAnswers,
-    SelectKey,
     Sink,
     Source,
     StreamGlobalJoin,
@@ -80,16 +78,11 @@ def _source(_: Source, wiring: Wiring) -> Forward:
 MAKERS: Final[dict[type, Make]] = {
     Source: _source,
     Sink: stateless.sink,
-    Filter: stateless.filter_records,
     Map: stateless.map_records,
-    MapValues: stateless.map_values,
-    SelectKey: stateless.select_key,
     FlatMap: stateless.flat_map,
     FlatMapValues: stateless.flat_map_values,
     Peek: stateless.peek,
-    Branch: stateless.branch,
     PassThrough: stateless.pass_through,
-    DropNullKeys: stateless.drop_null_keys,
     TableToStream: stateless.table_to_stream,
     Aggregate: aggregates.aggregate,
     WindowAggregate: _window_aggregate,

@@ -1,39 +1,24 @@
-"""Nodes that look at one record and forget it, and the nodes at both ends of a task."""
+"""Nodes that look at one record and forget it, where `fusing.py` has none, and sinks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ottla.streams.engine.changes import Change
-from ottla.streams.engine.functions import of_key_and_value, of_value, predicate
+from ottla.streams.engine.functions import of_key_and_value, of_value
 from ottla.streams.engine.records import Headers, OutputRecord
 from ottla.streams.engine.wiring import Forward, Wiring
 from ottla.streams.failures import TopologyError
 from ottla.streams.operators import (
-    Branch,
-    DropNullKeys,
-    Filter,
     FlatMap,
     FlatMapValues,
     Map,
-    MapValues,
     PassThrough,
     Peek,
-    SelectKey,
     Sink,
     TableToStream,
 )
 from ottla.streams.serdes import Encode, Serde
-
-
-def filter_records(operator: Filter, wiring: Wiring) -> Forward:
-    holds, forward = predicate(operator.predicate, operator.negated), wiring.forward
-
-    def keep(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
-        if holds(key, value):
-            forward(key, value, timestamp_ms, headers)
-
-    return keep
 
 
 def map_records(operator: Map, wiring: Wiring) -> Forward:
@@ -44,24 +29,6 @@ def map_records(operator: Map, wiring: Wiring) -> Forward:
         forward(new_key, new_value, timestamp_ms, headers)
 
     return mapped
-
-
-def map_values(operator: MapValues, wiring: Wiring) -> Forward:
-    mapper, forward = of_value(operator.mapper, operator.with_key), wiring.forward
-
-    def mapped(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
-        forward(key, mapper(key, value), timestamp_ms, headers)
-
-    return mapped
-
-
-def select_key(operator: SelectKey, wiring: Wiring) -> Forward:
-    selector, forward = of_key_and_value(operator.selector), wiring.forward
-
-    def selected(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
-        forward(selector(key, value), value, timestamp_ms, headers)
-
-    return selected
 
 
 def flat_map(operator: FlatMap, wiring: Wiring) -> Forward:
@@ -94,33 +61,8 @@ def peek(operator: Peek, wiring: Wiring) -> Forward:
     return peeked
 
 
-def branch(operator: Branch, wiring: Wiring) -> Forward:
-    """The children stand in the order of the predicates."""
-    always = of_key_and_value(lambda _key, _value: True)
-    tests = [always if one is None else of_key_and_value(one) for one in operator.predicates]
-    pairs = list(zip(tests, wiring.children, strict=True))
-
-    def branched(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
-        for holds, forward in pairs:
-            if holds(key, value):
-                forward(key, value, timestamp_ms, headers)
-                return
-
-    return branched
-
-
 def pass_through(_: PassThrough, wiring: Wiring) -> Forward:
     return wiring.forward
-
-
-def drop_null_keys(_: DropNullKeys, wiring: Wiring) -> Forward:
-    forward = wiring.forward
-
-    def keep(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
-        if key is not None:
-            forward(key, value, timestamp_ms, headers)
-
-    return keep
 
 
 def table_to_stream(_: TableToStream, wiring: Wiring) -> Forward:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ottla.errors import OttlaError
 from ottla.streams.engine.changelog import changelog_records
+from ottla.streams.engine.fusing import chains_of, is_fused
 from ottla.streams.engine.processing import Timer, process
 from ottla.streams.engine.processors import MAKERS, lookup_of
 from ottla.streams.engine.progress import Cell, Progress
@@ -98,9 +99,15 @@ class Task:
     def _make(
         self, topology: Topology, subtopology: Subtopology, surroundings: Surroundings
     ) -> dict[str, Forward]:
-        """Makes every node's processor, children before parents."""
+        """Makes every node's processor, children before parents; those of a chain have one."""
         made: dict[str, Forward] = {}
+        chains = chains_of(subtopology)
         for node in reversed(subtopology.nodes):
+            if node.name in chains:
+                chain = chains[node.name]
+                made[node.name] = chain.make(*(made[leaf] for leaf in chain.leaves))
+            if is_fused(node):
+                continue
             children = tuple(
                 made[child.name]
                 for child in subtopology.nodes
