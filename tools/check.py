@@ -26,6 +26,8 @@ import environment
 SCRIPTS = ("tools", "bench")
 FOLDERS = ("src", "tests", "tools", "bench", "examples")
 TEST_PROCESSES = "2"
+NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+"""Not for the tests: each of the hundreds of brokers and commands they start would compile all."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +140,13 @@ def _run_tests(python: Path, arguments: list[str], outcomes: list[str]) -> bool:
     print("· tests (pytest)", flush=True)
     searched = [str(environment.ROOT / "tools"), os.environ.get("PYTHONPATH", "")]
     surroundings = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != NO_BYTECODE},
         "PYTHONPATH": os.pathsep.join(filter(None, searched)),
         "OTTLA_CHECKS": "\n".join(outcomes),
     }
-    command = [str(python), "-m", "pytest", "-p", "closing_summary", "-n", TEST_PROCESSES]
+    # Neighbours stay together: a Spark, a cluster or a broker that they share is started once.
+    spread = ["-n", TEST_PROCESSES, "--dist", "worksteal"]
+    command = [str(python), "-m", "pytest", "-p", "closing_summary", *spread]
     done = subprocess.run([*command, *arguments], cwd=environment.ROOT, env=surroundings)
     return done.returncode == 0
 

@@ -25,9 +25,9 @@ SILENCE_SECONDS = 0.3
 CALLER = """
 import socket, sys
 for line in sys.stdin:
-    port = int(line)
-    with socket.create_connection(("127.0.0.1", port), 10) as one:
-        one.settimeout(0.3)
+    port, seconds = line.split()
+    with socket.create_connection(("127.0.0.1", int(port)), 10) as one:
+        one.settimeout(float(seconds))
         try:
             one.sendall(b"hello")
             print(one.recv(100).decode() or "closed", flush=True)
@@ -99,17 +99,17 @@ def place() -> Iterator[Place]:
 
 
 @pytest.fixture
-def broker_0(place: Place) -> Iterator[Callable[[], str]]:
-    """A process that counts as broker 0: calls broker 1 and tells what came back."""
+def broker_0(place: Place) -> Iterator[Callable[..., str]]:
+    """A process that counts as broker 0: calls broker 1 and tells what came back in time."""
     with subprocess.Popen(
         [sys.executable, "-c", CALLER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         place.network.know(0, process.pid)
 
-        def call() -> str:
+        def call(seconds: float = SECONDS_MAX) -> str:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(f"{place.port}\n")
+            process.stdin.write(f"{place.port} {seconds}\n")
             process.stdin.flush()
             return process.stdout.readline().strip()
 
@@ -203,11 +203,11 @@ def test_delayed_bytes_come_late_and_in_order(place: Place) -> None:
 
 
 def test_brokers_are_told_from_clients_by_their_process(
-    place: Place, broker_0: Callable[[], str]
+    place: Place, broker_0: Callable[..., str]
 ) -> None:
     assert broker_0() == "hello"
     place.network.partition([[0], [1]])
-    assert broker_0() == "silence"
+    assert broker_0(SILENCE_SECONDS) == "silence"
     with place.connect() as client:
         assert hears(client, b"a client is not concerned")
     place.network.heal()

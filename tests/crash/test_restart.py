@@ -155,7 +155,7 @@ def make_and_delete(broker: BrokerProcess, cycle: int, seen: Acknowledged) -> No
                 seen.made.add(name)
                 if number % 3 == 0:
                     seen.asked_to_go.add(name)
-                    deletion = admin.delete_topics([name], request_timeout=2)[name]
+                    deletion = admin.delete_topics([name], request_timeout=10)[name]
                     deletion.result(WAIT_SECONDS_MAX)
                     seen.gone.add(name)
     except (OSError, KafkaException):

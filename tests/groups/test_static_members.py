@@ -16,7 +16,7 @@ from support.groups.verdict import Chronicle, missing
 
 PARTITIONS = 8
 MEMBERS = 4
-BOUNCE_SECONDS_MAX = 15.0
+BOUNCE_SECONDS_MAX = 45.0
 
 NewFleet = Callable[[MemberOptions, int], Fleet]
 NewName = Callable[[], str]
@@ -44,7 +44,7 @@ def test_a_rolling_bounce_of_static_members_causes_no_rebalance(
     library: str, group_broker: str, new_fleet: NewFleet, new_name: NewName
 ) -> None:
     topic = new_name()
-    pattern = MemberOptions(library, "", group_broker, topic, topic, "", session_timeout_ms=20_000)
+    pattern = MemberOptions(library, "", group_broker, topic, topic, "", session_timeout_ms=60_000)
     fleet = a_static_fleet(pattern, new_fleet, topic)
     settled_in = max(event.generation for event in fleet.living[0].of_kind(ASSIGNED))
     feed = Feed(group_broker, topic, PARTITIONS)

@@ -15,7 +15,7 @@ class NeverHappened(AssertionError):
 
 
 def eventually(
-    condition: Callable[[], Found | None], what: str, *, timeout_seconds: float = 20.0
+    condition: Callable[[], Found | None], what: str, *, timeout_seconds: float = 60.0
 ) -> Found:
     """Return the first true answer of `condition`; an OSError counts as "not yet"."""
     deadline = time.monotonic() + timeout_seconds
@@ -33,7 +33,7 @@ def eventually(
 
 
 async def eventually_async(
-    condition: Callable[[], object], *, timeout_seconds: float = 10.0
+    condition: Callable[[], object], *, timeout_seconds: float = 30.0
 ) -> None:
     """Return when `condition` is true, while everything else on the loop goes on."""
     async with asyncio.timeout(timeout_seconds):
