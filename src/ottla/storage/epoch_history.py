@@ -18,6 +18,7 @@ import msgspec
 from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch, Offset
 from ottla.storage import checkpoint
 from ottla.storage.disk import Disk
+from ottla.storage.flush import FlushJob
 
 
 class EpochStart(msgspec.Struct, frozen=True):
@@ -48,10 +49,6 @@ class EpochHistory:
         self.is_synced = False
         """Whether it holds that safe from a power cut, or will when the flush under way is done."""
         self.latest: LeaderEpoch = self._entries[-1].epoch if self._entries else NO_LEADER_EPOCH
-
-    @property
-    def path(self) -> str:
-        return self._path
 
     @property
     def entries(self) -> tuple[EpochStart, ...]:
@@ -110,6 +107,14 @@ class EpochHistory:
             lines = (f"{entry.epoch} {entry.start_offset}" for entry in self._entries)
             checkpoint.write_lines(self._disk, self._path, lines, sync=False)
             self.is_written, self.is_synced = True, False
+
+    def join(self, job: FlushJob) -> None:
+        """Let a flush of the log sync the file too, where it was written since the last one: the
+        recovery point may pass a sealed segment, whose epochs are not looked for from then on."""
+        if self.is_written and not self.is_synced:
+            job.paths.append(self._path)
+            job.directory = self._path.rpartition("/")[0]
+            self.is_synced = True
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> EpochHistory | None:

@@ -250,11 +250,7 @@ class Log:
     def begin_flush(self) -> FlushJob:
         """What to sync so that everything written up to now is safe; run it in a thread."""
         job = self._flusher.begin(self.segments, self._clock.now_ms())
-        if self.epochs.is_written and not self.epochs.is_synced:
-            # The recovery point may pass a sealed segment, whose epochs are then not looked for.
-            job.paths.append(self.epochs.path)
-            job.directory = self._directory
-            self.epochs.is_synced = True
+        self.epochs.join(job)
         return job
 
     def finish_flush(self, job: FlushJob) -> None:
