@@ -244,10 +244,10 @@ class Broker:
     async def _open_logs(self) -> None:
         self._flusher = Flusher(self._executor)
         lag_ms_max = self._settings.replica_lag_time_max_ms
-        self._in_sync = InSyncChanges(self._metadata, self.partitions, lag_ms_max)
         session = self._store.session if self._is_member else None
         self._standing = Standing(self._view.broker_id, self._clock, lag_ms_max, session)
         self._standing.is_registered = not self._is_member
+        self._in_sync = InSyncChanges(self._metadata, self.partitions, self._standing)
         services = Services(self._standing, self._flusher, self._in_sync)
         self._replicas = Replicas(self.partitions, self._directory, self._view, services)
         self._replicas.delete_strays()
@@ -296,6 +296,7 @@ class Broker:
         table = handler_table(
             Parts(
                 partitions=partitions,
+                absences=self._in_sync.absences,
                 view=view,
                 controller=self._controller,
                 creation=TopicCreation(

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ottla.broker.absences import Absences
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.controller import Controller
 from ottla.broker.coordinator import Coordinator
@@ -93,6 +94,7 @@ class Parts(msgspec.Struct, frozen=True):
     """The parts of a broker that its handlers speak to."""
 
     partitions: Partitions
+    absences: Absences
     view: ClusterView
     controller: Controller
     creation: TopicCreation
@@ -152,7 +154,7 @@ def _topics(parts: Parts) -> HandlerTable:
             view, parts.creation, deletions, may_create=settings.auto_create_topics_enable
         ),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsHandler(
-            view, settings.max_request_partition_size_limit
+            view, parts.partitions, parts.absences, settings.max_request_partition_size_limit
         ),
         ApiKey.CREATE_TOPICS: CreateTopicsHandler(controller, view),
         ApiKey.DELETE_TOPICS: DeleteTopicsHandler(

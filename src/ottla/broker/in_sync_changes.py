@@ -1,24 +1,25 @@
 """Takes leaders' wishes to change their sets in sync to the metadata store, many at once.
 
 Nobody is wished in whom the cluster does not count among the living: the controller would take it
-out again at once. Why somebody was wished out is logged, and remembered for a while.
+out again at once. Why somebody was wished out is logged, and kept while it is out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from ottla.broker.absences import Absence, Absences
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
+from ottla.broker.standing import Standing
 from ottla.cluster.changes import in_sync_all, in_sync_as_wished, topic_of
 from ottla.cluster.image import ClusterImage, Draft, PartitionImage, TopicImage
-from ottla.cluster.in_sync import UNKNOWN_END, InSync
+from ottla.cluster.in_sync import InSync
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.store import StoreError
 from ottla.errors import ErrorCode, OttlaError, RequestFailed, UnknownTopicId
@@ -27,19 +28,8 @@ from ottla.model.ids import BrokerId, TopicPartition
 RETRY_SECONDS: Final = 1.0
 AT_ONCE_MAX: Final = 1_000
 """Sets changed by one multi, which has a limit in bytes."""
-REMEMBERED_MAX: Final = 1_000
-"""Reasons kept."""
 
 log = logging.getLogger(__name__)
-
-
-class Dropped(msgspec.Struct, frozen=True):
-    """Why a replica was wished out of a set in sync."""
-
-    at_ms: int
-    partition: TopicPartition
-    replica: BrokerId
-    reason: str
 
 
 class _Wish(msgspec.Struct, frozen=True):
@@ -58,27 +48,30 @@ class _Wish(msgspec.Struct, frozen=True):
 class InSyncChanges:
     """Carries out proposals, and looks for members that lag."""
 
-    def __init__(self, metadata: ClusterMetadata, partitions: Partitions, lag_ms_max: int) -> None:
+    def __init__(
+        self, metadata: ClusterMetadata, partitions: Partitions, standing: Standing
+    ) -> None:
         self._metadata = metadata
         self._partitions = partitions
-        self._check_seconds = lag_ms_max / 2000
+        self._check_seconds = standing.lag_ms_max / 2000
         self._running: set[asyncio.Task[None]] = set()
         self._pending: list[_Wish] = []
         self._worker: asyncio.Task[None] | None = None
         self._alive: frozenset[BrokerId] = frozenset()
-        self.dropped: deque[Dropped] = deque(maxlen=REMEMBERED_MAX)
-        """The last that were wished out, the latest at the end."""
+        self.absences = Absences(standing, metadata.image)
 
     def start(self) -> None:
         """Begins to look for members that lag, and for brokers that die."""
         self._alive = frozenset(self._metadata.image.brokers)
-        self._metadata.observers.append(self._look_for_the_dead)
+        self._metadata.observers += [self.absences.told, self._look_for_the_dead]
+        self.absences.told(self._metadata.image)
         self._begin(self._watch_lag())
 
     async def stop(self) -> None:
         """Ends what runs; a proposal under way is answered by the metadata later."""
-        if self._look_for_the_dead in self._metadata.observers:
-            self._metadata.observers.remove(self._look_for_the_dead)
+        for observer in (self.absences.told, self._look_for_the_dead):
+            if observer in self._metadata.observers:
+                self._metadata.observers.remove(observer)
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -90,28 +83,14 @@ class InSyncChanges:
         alive = self._metadata.image.brokers
         if any(broker not in alive for broker in members - in_sync.members):
             return
-        self._explain(partition, in_sync, in_sync.members - members)
+        for replica in sorted(in_sync.members - members):
+            reason = _reason(self.absences.wished_out(partition, replica))
+            log.warning("%s: broker %d is not in sync any more: %s", partition.id, replica, reason)
         in_sync.propose(members)
         partition.in_sync_changed()
         self._pending.append(_Wish(partition, in_sync, members))
         if self._worker is None or self._worker.done():
             self._worker = self._begin(self._work())
-
-    def _explain(self, partition: Partition, in_sync: InSync, leaving: frozenset[BrokerId]) -> None:
-        clock = partition.clock
-        for replica in sorted(leaving):
-            follower = in_sync.followers[replica]
-            behind = f"the log ends at {partition.log.end_offset}"
-            if follower.end_offset == UNKNOWN_END:
-                reason = f"it has not fetched in leader epoch {partition.leader_epoch}, {behind}"
-            else:
-                seconds = (clock.monotonic_ms() - follower.caught_up_ms) / 1000
-                reason = (
-                    f"it has not had everything for {seconds:.1f} s:"
-                    f" it is at offset {follower.end_offset}, {behind}"
-                )
-            log.warning("%s: broker %d is not in sync any more: %s", partition.id, replica, reason)
-            self.dropped.append(Dropped(clock.now_ms(), partition.id, replica, reason))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -161,6 +140,8 @@ class InSyncChanges:
             return
         in_sync.refused()
         image = self._metadata.image.partition(partition.id.topic, partition.id.partition)
+        for replica in image.isr if image is not None else ():
+            self.absences.stays(partition, replica)
         if image is not None and image.leader_epoch == partition.leader_epoch:
             partition.take_role(image)
         partition.in_sync_changed()
@@ -179,6 +160,14 @@ class InSyncChanges:
             await asyncio.sleep(self._check_seconds)
             for partition in self._partitions:
                 partition.drop_laggards()
+
+
+def _reason(absence: Absence) -> str:
+    lacking = f"{absence.lag_records} records" if absence.lag_records >= 0 else "all of this epoch"
+    return (
+        f"it has not had everything for {absence.lag_ms / 1000:.1f} s, has not asked for"
+        f" {absence.silent_ms / 1000:.1f} s, and lacks {lacking}"
+    )
 
 
 def _decide(

@@ -30,13 +30,16 @@ from unit.protocol.every_message import every_version
 INTEGER_BITS = {Int8: 8, Int16: 16, Int32: 32, Int64: 64}
 A_THOUSAND_YEARS_MS = 1000 * 365 * 86_400_000
 TIME_WORDS = ("_ms", "timestamp", "time")
+FIRST_OWN_TAG = 10_000
+"""From here on tags are ours, and others pass over what they mark."""
 
 
 @cache
 def messages(
     message_class: type[Message], version: int, *, plausible: bool = False
 ) -> st.SearchStrategy[Message]:
-    """Any message of one version. A plausible one has known error codes and times of our era."""
+    """Any message of one version. A plausible one has known error codes, times of our era, and
+    only fields that Kafka has."""
     return _structs(plan_message(message_class, version), plausible)
 
 
@@ -53,9 +56,13 @@ def _structs(plan: StructPlan, plausible: bool) -> st.SearchStrategy[Message]:
     fields = {
         field.name: _fields(field, plan.flexible, plausible)
         for field in plan.fields
-        if field.present
+        if field.present and not (plausible and _is_own(field))
     }
     return st.fixed_dictionaries(fields).map(lambda values: plan.message_class(**values))
+
+
+def _is_own(field: FieldPlan) -> bool:
+    return field.tag is not None and field.tag >= FIRST_OWN_TAG
 
 
 def _fields(field: FieldPlan, flexible: bool, plausible: bool) -> st.SearchStrategy[object]:

@@ -14,6 +14,7 @@ from ottla.broker.partition import Services
 from ottla.cluster.image import ClusterImage, Draft, PartitionImage, TopicImage
 from ottla.cluster.store import StoreFailed, StoreUncertain
 from ottla.model.ids import Offset, TopicPartition
+from ottla.protocol.messages.describe_topic_partitions import NOT_KNOWN, AbsenceCause
 from unit.broker.cluster import a_partition, a_picture, a_topic
 from unit.broker.stage import LAG_MS, ME, THREE, TOPIC_ID, TWO, Stage, an_image
 from unit.net.running import pass_time, run, turns
@@ -44,6 +45,8 @@ class Metadata:
         draft = Draft(self.image)
         changed = decide(draft)
         self.image = draft.image()
+        for observer in self.observers:
+            observer(self.image)
         return changed
 
     @property
@@ -53,7 +56,7 @@ class Metadata:
 
 def a_leader(metadata: Metadata) -> tuple[Stage, InSyncChanges]:
     stage = Stage()
-    changes = InSyncChanges(metadata, stage.partitions, LAG_MS)  # type: ignore[arg-type]
+    changes = InSyncChanges(metadata, stage.partitions, stage.standing)  # type: ignore[arg-type]
     stage.partition._services = Services(stage.standing, stage.flushes, changes)
     stage.partition.take_role(an_image(ME, replicas=ALL))
     return stage, changes
@@ -207,23 +210,40 @@ def test_nobody_is_taken_in_whom_the_cluster_does_not_know() -> None:
     run(scenario())
 
 
-def test_why_a_member_left_is_remembered() -> None:
+def test_why_a_member_left_is_remembered_until_it_is_back() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        changes.start()
+        let_three_lag(stage)
+        stage.partition.drop_laggards()
+        await turns()
+        found = changes.absences.of(stage.partition.id)
+        assert set(found) == {THREE}
+        left = found[THREE]
+        assert left.cause is AbsenceCause.SILENT
+        assert (left.lag_ms, left.lag_records) == (LAG_MS + 1, NOT_KNOWN)
+        stage.partition.fetched_by(THREE, Offset(1))
+        await turns()
+        assert not changes.absences.of(stage.partition.id)
+        await changes.stop()
+
+    run(scenario())
+
+
+def test_a_wish_that_was_refused_leaves_no_reason_behind() -> None:
     async def scenario() -> None:
         metadata = Metadata()
         stage, changes = a_leader(metadata)
         let_three_lag(stage)
-        stage.partition.drop_laggards()
-        await turns()
-        (dropped,) = changes.dropped
-        assert (dropped.replica, dropped.partition) == (THREE, stage.partition.id)
-        assert dropped.reason == "it has not fetched in leader epoch 0, the log ends at 1"
-        stage.append(b"b")
-        stage.clock.ms += LAG_MS + 500
-        stage.partition.drop_laggards()
-        await turns()
-        assert changes.dropped[-1].reason == (
-            "it has not had everything for 30.5 s: it is at offset 1, the log ends at 2"
+        metadata.image = replace(
+            metadata.image,
+            topics={"topic": the_topic(replace(a_partition(0, ME, *ALL), partition_epoch=7))},
         )
+        stage.partition.drop_laggards()
+        await turns()
+        assert metadata.isr == set(ALL)
+        assert not changes.absences.of(stage.partition.id)
         await changes.stop()
 
     run(scenario())
@@ -262,7 +282,7 @@ def test_wishes_that_come_while_one_is_carried_out_are_carried_out_together() ->
         topic = replace(a_topic("topic", *states), id=TOPIC_ID)
         metadata.image = a_picture(topic, brokers=ALL)
         stages = [a_leader(metadata)[0] for _ in range(count)]
-        changes = InSyncChanges(metadata, stages[0].partitions, LAG_MS)  # type: ignore[arg-type]
+        changes = InSyncChanges(metadata, stages[0].partitions, stages[0].standing)  # type: ignore[arg-type]
         for index, stage in enumerate(stages):
             stage.partition.id = TopicPartition("topic", index)
             stage.partition._services = Services(stage.standing, stage.flushes, changes)

@@ -1,8 +1,13 @@
-"""DescribeTopicPartitions: topics page by page, for clients that meet very many partitions."""
+"""DescribeTopicPartitions: topics page by page, for clients that meet very many partitions.
+
+Of partitions that this broker leads it also says why replicas are not in sync.
+"""
 
 from __future__ import annotations
 
+from ottla.broker.absences import Absences, absences_in
 from ottla.broker.cluster_view import ClusterView
+from ottla.broker.partitions import Partitions
 from ottla.broker.request import RequestContext
 from ottla.cluster.image import PartitionImage, TopicImage
 from ottla.errors import ErrorCode
@@ -18,8 +23,12 @@ from ottla.protocol.messages.describe_topic_partitions import (
 class DescribeTopicPartitionsHandler:
     """Describes partitions, at most `partitions_max` in one answer."""
 
-    def __init__(self, view: ClusterView, partitions_max: int) -> None:
+    def __init__(
+        self, view: ClusterView, partitions: Partitions, absences: Absences, partitions_max: int
+    ) -> None:
         self._view = view
+        self._partitions = partitions
+        self._absences = absences
         self._partitions_max = partitions_max
 
     async def handle(
@@ -39,7 +48,7 @@ class DescribeTopicPartitionsHandler:
                 response.topics.append(DescribeTopicPartitionsResponseTopic(code, name))
                 continue
             end = min(len(topic.partitions), start + left)
-            response.topics.append(_page(topic, start, end))
+            response.topics.append(self._page(topic, start, end))
             left -= end - start
             if end < len(topic.partitions):
                 response.next_cursor = Cursor(name, end)
@@ -61,15 +70,18 @@ class DescribeTopicPartitionsHandler:
         first = request.cursor.topic_name if request.cursor else ""
         return sorted({name for name in names if name >= first})
 
-
-def _page(topic: TopicImage, start: int, end: int) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(
-        0,
-        topic.name,
-        topic.id,
-        topic.is_internal,
-        [_partition(index, topic.partitions[index]) for index in range(start, end)],
-    )
+    def _page(
+        self, topic: TopicImage, start: int, end: int
+    ) -> DescribeTopicPartitionsResponseTopic:
+        described = [_partition(index, topic.partitions[index]) for index in range(start, end)]
+        held = self._partitions.of_topic(topic.name)
+        for index, answer in enumerate(described, start):
+            own = held.get(index)
+            if own is not None and own.topic_id == topic.id:
+                answer.absences = absences_in(own, topic.partitions[index], self._absences)
+        return DescribeTopicPartitionsResponseTopic(
+            0, topic.name, topic.id, topic.is_internal, described
+        )
 
 
 def _partition(index: int, partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:

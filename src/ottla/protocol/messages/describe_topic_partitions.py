@@ -1,21 +1,45 @@
-"""The messages of DescribeTopicPartitions, api key 75."""
+"""The messages of DescribeTopicPartitions, api key 75.
+
+A response has one field that Kafka's has not, under a tag that other clients pass over: why
+replicas are not in sync.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from enum import IntEnum
+from typing import Annotated, ClassVar, Final
 
 from ottla.protocol.message import (
     NO_UUID,
     Array,
     Bool,
+    Int8,
     Int16,
     Int32,
+    Int64,
     Message,
     Nested,
     Schema,
     String,
     Uuid,
 )
+
+NOT_KNOWN: Final = -1
+"""Stands for a time or a number that nobody knows."""
+
+
+class AbsenceCause(IntEnum):
+    """Why a replica left the set in sync."""
+
+    UNKNOWN = 0
+    SESSION_ENDED = 1
+    """Its broker died, or was cut off from the metadata."""
+    STOPPED = 2
+    """Its broker said that it stops."""
+    SILENT = 3
+    """It asked its leader for nothing any more."""
+    BEHIND = 4
+    """It asked, and did not catch up."""
 
 
 class TopicRequest(Message):
@@ -36,6 +60,19 @@ class DescribeTopicPartitionsRequest(Message):
     cursor: Annotated[Cursor | None, Nested("0+", nullable="0+")] = None
 
 
+class ReplicaAbsence(Message):
+    """A replica that is not in sync: as it was when it left, and as its leader sees it now."""
+
+    replica_id: Annotated[int, Int32("0+")] = 0
+    cause: Annotated[int, Int8("0+")] = AbsenceCause.UNKNOWN
+    left_ms: Annotated[int, Int64("0+")] = NOT_KNOWN
+    silent_ms: Annotated[int, Int64("0+")] = NOT_KNOWN
+    lag_ms: Annotated[int, Int64("0+")] = NOT_KNOWN
+    lag_records: Annotated[int, Int64("0+")] = NOT_KNOWN
+    silent_now_ms: Annotated[int, Int64("0+")] = NOT_KNOWN
+    lag_records_now: Annotated[int, Int64("0+")] = NOT_KNOWN
+
+
 class DescribeTopicPartitionsResponsePartition(Message):
     error_code: Annotated[int, Int16("0+")] = 0
     partition_index: Annotated[int, Int32("0+")] = 0
@@ -48,6 +85,7 @@ class DescribeTopicPartitionsResponsePartition(Message):
     )
     last_known_elr: Annotated[list[int] | None, Array("0+", of=Int32, nullable="0+")] = None
     offline_replicas: Annotated[list[int], Array("0+", of=Int32)] = []
+    absences: Annotated[list[ReplicaAbsence], Array("0+", tag=10_000)] = []
 
 
 class DescribeTopicPartitionsResponseTopic(Message):
