@@ -1,11 +1,11 @@
 """Cuts a stream of bytes into size-prefixed frames, in place. Does not know sockets or messages.
 
 Invariants:
-1. Connections at rest own no buffer: bytes arrive in one scratch buffer that all connections of a
-   server share, because one read is handled to its end before the next begins.
-2. A frame is a view into that buffer, valid until the end of the turn that received it.
-3. A large frame's own buffer is made by `begin_large`, when its owner has room for it, and grows
-   with the bytes that came, not with the size it announced.
+1. Connections at rest own no buffer: bytes arrive in one that all connections of a server share.
+2. A frame is a view valid until the end of the turn that received it.
+3. A large frame gets a buffer by `begin_large`, when its owner has room for it: the shared one as
+   it is, where that can be had and the frame fits in; else one of its own, which grows with the
+   bytes that came, not with the size it announced.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from struct import Struct
 from typing import Final
 
 from ottla.errors import FrameTooLarge
+from ottla.net.receive_buffers import BUFFER_BYTES, ReceiveBuffers
 
-SCRATCH_BYTES: Final = 256 * 1024
+READ_BYTES_MAX: Final = 256 * 1024
+"""So much is read at once, except from a client that has sent larger frames before."""
 LARGE_FRAME_BYTES: Final = 64 * 1024
 """A frame above this that is not complete yet gets a buffer of its own."""
 EAGER_BYTES_MAX: Final = 1024 * 1024
@@ -30,26 +32,33 @@ class FrameReceiver:
     """The receiving half of one connection."""
 
     __slots__ = (
+        "_borrowed",
+        "_buffers",
         "_end",
         "_frame_bytes_max",
         "_kept",
         "_large",
         "_large_filled",
-        "_scratch",
+        "_large_start",
         "_start",
+        "expects_large",
         "large_bytes",
     )
 
-    def __init__(self, scratch: memoryview, frame_bytes_max: int) -> None:
-        self._scratch = scratch
+    def __init__(self, buffers: ReceiveBuffers, frame_bytes_max: int) -> None:
+        self._buffers = buffers
         self._frame_bytes_max = frame_bytes_max
         self._kept = b""
         self._start = 0
         self._end = 0
-        self._large: bytearray | None = None
+        self._borrowed: memoryview | None = None
+        self._large: memoryview | None = None
+        self._large_start = 0
         self._large_filled = 0
         self.large_bytes = 0
         """The size of a large frame that has begun to come; 0 where there is none."""
+        self.expects_large = False
+        """Whether the client has sent a large frame before, and is likely to send another."""
 
     @property
     def needs_room(self) -> bool:
@@ -61,15 +70,21 @@ class FrameReceiver:
         """Received bytes that are held until more come or the connection may go on."""
         return self._large_filled if self._large is not None else len(self._kept)
 
-    def buffer(self) -> memoryview:
-        """Where the next bytes go. Asking changes nothing: the read may still fail."""
-        if self._large is not None:
-            return memoryview(self._large)[self._large_filled :]
+    def buffer(self, bytes_max: int = READ_BYTES_MAX) -> memoryview:
+        """Where the next bytes go, up to `bytes_max` unless it is known how many are to come.
+
+        Asking changes nothing: the read may still fail.
+        """
+        large = self._large
+        if large is not None:
+            start = self._large_start
+            return large[start + self._large_filled : start + self.large_bytes]
         kept = self._kept
         if kept:
-            self._scratch[: len(kept)] = kept
-            return self._scratch[len(kept) :]
-        return self._scratch
+            size = len(kept)
+            self._buffers.shared[:size] = kept
+            return self._buffers.shared[size : size + bytes_max]
+        return self._buffers.shared[:bytes_max]
 
     def received(self, count: int) -> None:
         """`count` bytes were written to the buffer handed out last."""
@@ -83,12 +98,13 @@ class FrameReceiver:
     def next_frame(self) -> memoryview | None:
         """The next whole frame without its size prefix, or None when there is none yet."""
         if self._large is not None:
-            return self._finished_large()
+            return self._finished_large(self._large)
         start = self._start
         available = self._end - start
         if available < PREFIX_BYTES:
             return None
-        (size,) = _unpack_size(self._scratch, start)
+        shared = self._buffers.shared
+        (size,) = _unpack_size(shared, start)
         if not FRAME_BYTES_MIN <= size <= self._frame_bytes_max:
             raise FrameTooLarge(size, self._frame_bytes_max)
         start += PREFIX_BYTES
@@ -96,38 +112,75 @@ class FrameReceiver:
         if end > self._end:
             return None
         self._start = end
-        return self._scratch[start:end]
+        return shared[start:end]
 
     def settle(self) -> None:
-        """Ends the turn: what was not handed out is kept, and the scratch buffer is free again."""
-        start, end = self._start, self._end
-        self._start = self._end = 0
-        available = end - start
-        if available <= 0 or self._large is not None:
-            return
-        self._kept = bytes(self._scratch[start:end])
+        """Ends the turn: what was not handed out is kept, and the shared buffer is free again.
+
+        Where `needs_room` is true after it, `begin_large` or `keep` must follow at once: what has
+        come of a large frame is still in the shared buffer.
+        """
+        if self._borrowed is not None and self._large is None:
+            self._give_back(self._borrowed)
+        start = self._start
+        available = self._end - start
         if available >= PREFIX_BYTES:
-            (size,) = _unpack_size(self._kept)
-            if size > LARGE_FRAME_BYTES and available - PREFIX_BYTES < size:
+            (size,) = _unpack_size(self._buffers.shared, start)
+            is_whole = size <= available - PREFIX_BYTES
+            if LARGE_FRAME_BYTES < size <= self._frame_bytes_max and not is_whole:
                 self.large_bytes = size
+                return
+        self.keep()
+
+    def keep(self) -> None:
+        """Takes what was not handed out from the shared buffer."""
+        start, end = self._start, self._end
+        if end > start:
+            self._kept = bytes(self._buffers.shared[start:end])
+        self._start = self._end = 0
 
     def begin_large(self) -> None:
-        """Gives the frame that `large_bytes` announces a buffer of its own."""
-        received = memoryview(self._kept)[PREFIX_BYTES:]
-        large = bytearray(min(self.large_bytes, EAGER_BYTES_MAX))
-        large[: len(received)] = received
+        """Gives the frame that `large_bytes` announces a buffer."""
+        self.expects_large = True
+        start, kept = self._start, self._kept
+        received = memoryview(kept) if kept else self._buffers.shared[start : self._end]
+        received = received[PREFIX_BYTES:]
+        self._start = self._end = 0
         self._kept = b""
-        self._large, self._large_filled = large, len(received)
+        self._large_filled = len(received)
+        self._borrowed = self._borrow()
+        if self._borrowed is None:
+            self._large = memoryview(bytearray(min(self.large_bytes, EAGER_BYTES_MAX)))
+            self._large_start = 0
+        else:
+            self._large = self._borrowed
+            self._large_start = start + PREFIX_BYTES
+            if not kept and self._large_start + self.large_bytes <= BUFFER_BYTES:
+                return  # It goes on where it began.
+            self._large_start = 0
+        self._large[: len(received)] = received
 
-    def _finished_large(self) -> memoryview | None:
-        large = self._large
-        assert large is not None
-        if self._large_filled == self.large_bytes:
+    def close(self) -> None:
+        """Nothing more will come."""
+        if self._borrowed is not None:
+            self._give_back(self._borrowed)
+        self._large = None
+
+    def _borrow(self) -> memoryview | None:
+        return self._buffers.lend_shared() if self.large_bytes <= BUFFER_BYTES else None
+
+    def _give_back(self, borrowed: memoryview) -> None:
+        self._borrowed = None
+        self._buffers.give_back(borrowed)
+
+    def _finished_large(self, large: memoryview) -> memoryview | None:
+        start, size = self._large_start, self.large_bytes
+        if self._large_filled == size:
             self._large = None
             self.large_bytes = 0
-            return memoryview(large)
+            return large[start : start + size]
         if self._large_filled == len(large):
-            grown = bytearray(min(self.large_bytes, 2 * len(large)))
+            grown = bytearray(min(size, 2 * len(large)))
             grown[: len(large)] = large
-            self._large = grown
+            self._large = memoryview(grown)
         return None

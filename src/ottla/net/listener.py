@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from ottla.net.frame_receiver import SCRATCH_BYTES
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.receive_buffers import ReceiveBuffers
 from ottla.net.server_connection import Answer, ConnectionLimits, ServerConnection, Shared
 
 BACKLOG: Final = 4096
@@ -49,9 +49,7 @@ class Listener:
         self._limits = limits
         self._connections: dict[ServerConnection, None] = {}  # in the order they came
         self._per_ip: Counter[str] = Counter()
-        self._shared = Shared(
-            answer, memoryview(bytearray(SCRATCH_BYTES)), ReceiveBudget(limits.receive_bytes_max)
-        )
+        self._shared = Shared(answer, ReceiveBuffers(), ReceiveBudget(limits.receive_bytes_max))
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Future[None] | None = None

@@ -24,10 +24,14 @@ class ReceiveBudget:
 
     def reserve(self, size_bytes: int) -> bool:
         """Takes `size_bytes` if nobody stands in line for room and there is enough."""
-        if self._line or not self._has_room(size_bytes):
+        if not self.has_room(size_bytes):
             return False
         self._reserved_bytes += size_bytes
         return True
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether `size_bytes` could be reserved now."""
+        return not self._line and self._fits(size_bytes)
 
     def wait(self, size_bytes: int, granted: Callable[[], None]) -> None:
         """Stands in line; `granted` is called once the bytes are reserved."""
@@ -40,10 +44,10 @@ class ReceiveBudget:
     def release(self, size_bytes: int) -> None:
         """Gives bytes back, and lets in whom they suffice for."""
         self._reserved_bytes -= size_bytes
-        while self._line and self._has_room(self._line[0][0]):
+        while self._line and self._fits(self._line[0][0]):
             size, granted = self._line.popleft()
             self._reserved_bytes += size
             granted()
 
-    def _has_room(self, size_bytes: int) -> bool:
+    def _fits(self, size_bytes: int) -> bool:
         return not self._reserved_bytes or self._reserved_bytes + size_bytes <= self._bytes_max

@@ -21,6 +21,7 @@ import msgspec
 from ottla.errors import ProtocolError
 from ottla.net.frame_receiver import FrameReceiver
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.receive_buffers import BUFFER_BYTES, ReceiveBuffers
 from ottla.net.reply_sender import ReplySender
 from ottla.protocol.frames import EncodedResponse as Reply
 
@@ -68,7 +69,7 @@ class Shared(msgspec.Struct, frozen=True):
     """What all connections of a server share."""
 
     answer: Answer
-    scratch: memoryview
+    buffers: ReceiveBuffers
     budget: ReceiveBudget
 
 
@@ -81,7 +82,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._reserved_bytes = 0
         self._limits = limits
         self._register = register
-        self._receiver = FrameReceiver(shared.scratch, limits.frame_bytes_max)
+        self._receiver = FrameReceiver(shared.buffers, limits.frame_bytes_max)
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[asyncio.Future[Reply | None]] = deque()
         self._sender = ReplySender(self._loop, self._after_sending)
@@ -109,7 +110,10 @@ class ServerConnection(asyncio.BufferedProtocol):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        return self._receiver.buffer()
+        receiver = self._receiver
+        if receiver.expects_large and self._budget.has_room(BUFFER_BYTES):
+            return receiver.buffer(BUFFER_BYTES)
+        return receiver.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         self.last_active = self._loop.time()
@@ -131,6 +135,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             future.cancel()
         self._waiting.clear()
         self._transport = None
+        self._receiver.close()
         self._budget.leave(self._room_granted)
         self._release_room()
         self._register.forget(self)
@@ -172,9 +177,9 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         is_stopped = self._must_pause()
         receiver.settle()
-        self._send()
-        if receiver.needs_room and not self._reserved_bytes:
+        if receiver.needs_room:
             self._ask_for_room()
+        self._send()
         if self._must_pause():
             self._pause()
         elif is_stopped and receiver.kept_bytes:
@@ -225,6 +230,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._reserved_bytes = size_bytes
             self._receiver.begin_large()
             return
+        self._receiver.keep()
         self._awaits_room = True
         self._budget.wait(size_bytes, self._room_granted)
 

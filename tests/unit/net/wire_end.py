@@ -7,8 +7,8 @@ from collections.abc import Callable
 from struct import pack, unpack_from
 from typing import Any
 
-from ottla.net.frame_receiver import SCRATCH_BYTES
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.receive_buffers import ReceiveBuffers
 from ottla.net.server_connection import ConnectionLimits, Peer, ServerConnection, Shared
 from ottla.protocol.frames import EncodedResponse
 
@@ -75,9 +75,7 @@ class WireEnd(asyncio.Transport):
         self._coming = b""
         self._answers = answer
         self.guests = guests or Guests()
-        shared = Shared(
-            self._answer, memoryview(bytearray(SCRATCH_BYTES)), budget or ReceiveBudget(1 << 30)
-        )
+        shared = Shared(self._answer, ReceiveBuffers(), budget or ReceiveBudget(1 << 30))
         limits = ConnectionLimits(FRAME_BYTES_MAX, in_flight_max)
         self.connection = ServerConnection(shared, limits, self.guests)
         self.connection.connection_made(self)
