@@ -15,6 +15,7 @@ from ottla.clients.connection_settings import ConnectionSettings, client_for
 from ottla.clients.group_offsets import CommittedOffset, by_topic, commit_offsets
 from ottla.clients.offsets import list_offsets, offset_ranges
 from ottla.model.ids import Offset, TopicPartition
+from ottla.spark.arrivals import wait_for_records
 from ottla.spark.bounds import Bound, check_covers, resolved
 from ottla.spark.offsets import Offsets
 from ottla.spark.selection import Selection, partitions_of
@@ -52,6 +53,14 @@ class ClusterAccess:
         """Tells the group's coordinator how far it has come."""
         committed = {where: CommittedOffset(Offset(end)) for where, end in offsets.items()}
         self._run(commit_offsets(self._connected(), group, committed))
+
+    def wait_for_records(self, ends: Offsets, wait_ms: int) -> bool:
+        """Whether there are records beyond these ends within `wait_ms`; returns when there are."""
+        return self._run(
+            wait_for_records(
+                self._connected(), ends, wait_ms=wait_ms, committed_only=self._committed_only
+            )
+        )
 
     def close(self) -> None:
         """Disconnects; the next question connects again."""

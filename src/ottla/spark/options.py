@@ -53,6 +53,7 @@ DECLARED: Final[Mapping[str, tuple[Use, ...]]] = {
     "maxOffsetsPerTrigger": (Use.STREAM_READ,),
     "minOffsetsPerTrigger": (Use.STREAM_READ,),
     "maxTriggerDelay": (Use.STREAM_READ,),
+    "idleWaitMs": (Use.STREAM_READ,),
     "groupIdPrefix": READING,
     "group.id": READING,
     "kafkaConsumer.pollTimeoutMs": READING,

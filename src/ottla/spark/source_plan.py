@@ -15,6 +15,8 @@ from ottla.spark.selection import Selection, selection_of
 
 _ISOLATION: Final = "isolation.level"
 _GROUP: Final = "group.id"
+IDLE_WAIT_MS_DEFAULT: Final = 100
+"""Short beside what a micro-batch takes: another source of the same query waits as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class SourcePlan:
     """The most offsets of one task."""
     pushes_filters: bool = False
     limits: TriggerLimits = field(default_factory=TriggerLimits)
+    idle_wait_ms: int = 0
+    """How long a stream waits for records before it says that there are none."""
 
 
 def source_plan(use: Use, options: Mapping[str, str]) -> SourcePlan:
@@ -49,6 +53,7 @@ def source_plan(use: Use, options: Mapping[str, str]) -> SourcePlan:
     source.check_names((ConnectionSettings, ConsumerSettings))
     connection = source.read(ConnectionSettings)
     addresses_of(connection)  # complains where they are none
+    idle_wait_ms = texts.number("idleWaitMs", at_least=0)
     return SourcePlan(
         selection=selection_of(texts),
         start=starting_bound(texts),
@@ -63,4 +68,5 @@ def source_plan(use: Use, options: Mapping[str, str]) -> SourcePlan:
         tasks_min=texts.number("minPartitions"),
         records_max=texts.number("maxRecordsPerPartition"),
         limits=trigger_limits(texts) if use is Use.STREAM_READ else TriggerLimits(),
+        idle_wait_ms=IDLE_WAIT_MS_DEFAULT if idle_wait_ms is None else idle_wait_ms,
     )

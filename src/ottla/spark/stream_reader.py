@@ -79,6 +79,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.commit(start)
         with plainly():
             begin, latest = self._begin_and_latest(from_topic_offsets(start))
+            if begin == latest and self._has_come(latest):
+                begin, latest = self._begin_and_latest(from_topic_offsets(start))
         available = sum(end - begin[where] for where, end in latest.items())
         waited_ms = (time.monotonic() - self._admitted_at) * 1000
         may_wait = self._target is None and not isinstance(limit, ReadAllAvailable)
@@ -161,6 +163,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._report_loss(RecordsGone(where, start[where], 0, 0))
             latest[where] = start[where]
         return begin, latest
+
+    def _has_come(self, ends: Offsets) -> bool:
+        """Waits a while for records, where the query does not end with those that are there."""
+        wait_ms = self._plan.idle_wait_ms
+        if self._target is not None or not wait_ms:
+            return False
+        return self._access.wait_for_records(ends, wait_ms)
 
     def _report_loss(self, gone: RecordsGone) -> None:
         """Records that were expected are not there (any more)."""
