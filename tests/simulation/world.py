@@ -48,6 +48,7 @@ class Machine:
         self.app: Broker | None = None
         """The broker, once it has started."""
         self.graves: list[object] = []
+        self._starts_again = False
         self.falls: list[str] = []
         """Why a broker could not start or ended by itself."""
 
@@ -60,7 +61,8 @@ class Machine:
         return self.app is not None and self.process is not None and not self.process.is_stopped
 
     def start(self) -> None:
-        """Starts the broker, unless one runs."""
+        """Starts the broker, unless one runs; after one that is about to stop has stopped."""
+        self._starts_again = True
         if self.process is not None:
             return
         self._world.network.switch_on(self.name)
@@ -99,6 +101,7 @@ class Machine:
         if process is None or app is None or process.is_stopped:
             return
         self._world.note(self.name, "is told to stop")
+        self._starts_again = False
 
         async def end() -> None:
             try:
@@ -108,6 +111,8 @@ class Machine:
             if self.process is process:
                 self._bury("has stopped")
                 self._world.network.kill(process)
+                if self._starts_again:
+                    self.start()
 
         self._world.loop.start(process, end)
 
