@@ -49,6 +49,9 @@ FAULTS: dict[str, Fault | BankFault] = {
     "ZooKeeper without quorum until all sessions are over": Fault(
         scenarios.lose_quorum, zookeepers=3
     ),
+    "ZooKeeper without quorum for a minute": Fault(
+        scenarios.lose_quorum_for_a_minute, zookeepers=3
+    ),
     "leader cut from ZooKeeper": Fault(scenarios.cut_leader_from_zookeeper),
     "leader cut from the other brokers": Fault(scenarios.cut_leader_from_brokers),
     "leader cut from the other brokers until it is alone in sync": Fault(

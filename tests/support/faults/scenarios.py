@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 from ottla.errors import ErrorCode
 from ottla.testing.cluster import CLIENTS, ZOOKEEPER
@@ -17,6 +18,7 @@ from support.wire import Connection
 
 PAST_SESSION_SECONDS = 6.0
 """Longer than a session, of four seconds: whoever hears nothing has given up leading by then."""
+MINUTE_SECONDS = 60.0
 
 
 def kill_leader(stage: Stage) -> None:
@@ -118,6 +120,18 @@ def lose_quorum(stage: Stage) -> None:
         stage.cluster.kill_zookeeper(server)
     stage.wait_in_doubt()
     stage.go_on()
+    for server in (0, 1):
+        stage.cluster.start_zookeeper(server)
+
+
+def lose_quorum_for_a_minute(stage: Stage) -> None:
+    """Writers that wait for all replicas go on all the while."""
+    for server in (0, 1):
+        stage.cluster.kill_zookeeper(server)
+    stage.wait_in_doubt()
+    until = time.monotonic() + MINUTE_SECONDS
+    while time.monotonic() < until:
+        stage.go_on()
     for server in (0, 1):
         stage.cluster.start_zookeeper(server)
 
