@@ -28,6 +28,7 @@ QUICK_GROUPS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.heartbeat.interval.ms": "300",
 }
+SLOW_SECONDS_MAX = 600
 _numbers = itertools.count()
 _run = uuid.uuid4().hex[:8]
 
@@ -35,6 +36,15 @@ _run = uuid.uuid4().hex[:8]
 def external_bootstrap() -> str | None:
     """The address given by the environment, or None where the tests start their own broker."""
     return os.environ.get("OTTLA_TEST_BOOTSTRAP") or None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests and those on Spark have longer until they count as hanging: the machine may be
+    busy with others."""
+    for item in items:
+        is_slow = item.get_closest_marker("slow") or "spark" in getattr(item, "fixturenames", ())
+        if is_slow and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS_MAX))
 
 
 @pytest.fixture(scope="session")

@@ -45,7 +45,7 @@ from support.eventually import eventually
 from support.older_broker import OLDER_LEVEL, UNKNOWN
 from transactions.raw_producer import MessageConnection
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 OLDER_PROGRAM = (sys.executable, str(Path(older_broker.__file__)))
 SETTING = "inter.broker.protocol.version"
 NEWEST_LEVEL = LEVELS[-1].name

@@ -66,7 +66,7 @@ class CommittedReader:
                 return PartitionRead(records, data.last_stable_offset, data.high_watermark)
             offset = following
 
-    def wait_stable(self, *places: Place, timeout_seconds: float = 20.0) -> None:
+    def wait_stable(self, *places: Place, timeout_seconds: float = 60.0) -> None:
         """Wait until no transaction is open in the partitions."""
         eventually(
             lambda: all(self._ends(place) for place in places),

@@ -56,7 +56,7 @@ class App:
                 self.start()
             return self._progress.exists() and self._progress.stat().st_size > 0
 
-        eventually(is_working, "the application's work", timeout_seconds=30)
+        eventually(is_working, "the application's work")
 
 
 class Pipeline:
@@ -147,7 +147,7 @@ def check_output(pipeline: Pipeline) -> None:
             app.wait_working()
         return all(len(there) >= size for there, size in zip(pipeline.output(), sizes, strict=True))
 
-    eventually(is_all_there, "the whole output", timeout_seconds=60)
+    eventually(is_all_there, "the whole output", timeout_seconds=120)
     assert pipeline.output() == expected
     for partition in range(INSTANCES):
         committed = pipeline.reader.group_offset(GROUP, (INPUT, partition))

@@ -61,7 +61,7 @@ class Writer:
                 self.take_over()
             return Journal.committed_count(self.journal) >= wanted
 
-        eventually(has_progressed, f"progress of {self.transactional_id}", timeout_seconds=40)
+        eventually(has_progressed, f"progress of {self.transactional_id}")
 
 
 class Bank:
