@@ -23,23 +23,27 @@ class SetupFailed(Exception):
     """The environment could not be made; the message says what to do."""
 
 
-def prepare(folder: Path, *, extras: str = "") -> Path:
-    """Return the Python of an environment in `folder` that has the project and `extras` in it."""
+def prepare(folder: Path, *, extras: str = "", large: str = "") -> Path:
+    """Return the Python of an environment in `folder` that has the project and `extras` in it.
+
+    `large` says what is long in coming; pip then shows how far it is.
+    """
     if sys.version_info < PYTHON_OLDEST:
         wanted = ".".join(map(str, PYTHON_OLDEST))
         raise SetupFailed(
             f"Ottla needs Python {wanted} or newer; this is {sys.version.split()[0]}."
         )
     python = python_of(folder)
-    stamp = folder / STAMP_NAME
+    stamp = folder / (f"{STAMP_NAME}-{extras}" if extras else STAMP_NAME)
     fingerprint = _fingerprint(extras)
     if python.exists() and stamp.exists() and stamp.read_text() == fingerprint:
         return python
     if not _is_usable(python):
         _say(f"making a virtual environment in {folder.name}")
         _make(folder)
-    _say("installing Ottla and what it needs (once; later runs start at once)")
-    _install(python, f"{ROOT}[{extras}]" if extras else str(ROOT))
+    what = large or "Ottla and what it needs"
+    _say(f"installing {what} (once; later runs start at once)")
+    _install(python, f"{ROOT}[{extras}]" if extras else str(ROOT), is_quiet=not large)
     stamp.write_text(fingerprint)
     return python
 
@@ -84,13 +88,13 @@ def _make(folder: Path) -> None:
         )
 
 
-def _install(python: Path, requirement: str) -> None:
+def _install(python: Path, requirement: str, *, is_quiet: bool) -> None:
     """Install the project, editable, with the environment's pip or else with the system's."""
     own = [str(python), "-m", "pip"]
     has_own = subprocess.run([*own, "--version"], capture_output=True).returncode == 0
     pip = own if has_own else [sys.executable, "-m", "pip", "--python", str(python)]
-    quiet = ["--quiet", "--disable-pip-version-check"]
-    if subprocess.run([*pip, "install", *quiet, "--editable", requirement]).returncode:
+    options = ["--disable-pip-version-check", *(["--quiet"] if is_quiet else [])]
+    if subprocess.run([*pip, "install", *options, "--editable", requirement]).returncode:
         raise SetupFailed("pip could not install the project; its own words are above.")
 
 

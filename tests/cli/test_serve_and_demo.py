@@ -4,6 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from ottla.cli import main
+from ottla.cli.demonstration import pipeline_process
+
 SECONDS_MAX = 90
 
 
@@ -63,8 +68,20 @@ def test_a_mistyped_setting_is_refused_with_the_nearest_name(tmp_path: Path) -> 
 
 
 def test_the_demonstration_shows_records_and_stops(tmp_path: Path) -> None:
+    place = ["--listen", "127.0.0.1:0", "--data", str(tmp_path / "data")]
     for _ in range(2):
-        ran = run("demo", "--once", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"))
+        ran = run("demo", "--once", "--no-spark", *place)
         assert (ran.returncode, ran.stderr) == (0, "")
         deliveries = [line for line in ran.stdout.splitlines() if "celsius" in line]
         assert len(deliveries) == 30
+
+
+def test_the_demonstration_says_how_to_get_its_second_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pipeline_process, "NEEDED", ("pyspark_is_not_here",))
+    place = ["--listen", "127.0.0.1:0", "--data", str(tmp_path / "data")]
+    assert main.run(["demo", "--once", *place]) == 0
+    said = capfd.readouterr()
+    assert said.out.count("celsius") == 30
+    assert said.err == ("The second part, a pipeline on Spark, needs: pip install 'ottla[spark]'\n")

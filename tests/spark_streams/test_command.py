@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ottla.cli.main import run
-from ottla.cli.streams_display import PlainLines, numbers
+from ottla.cli.streams_display import JsonLines, PlainLines, Report, numbers
 from ottla.streams.spark.failure_sentence import sentence
 from ottla.streams.spark.progress import QueryProgress, query_progress
 
@@ -52,17 +53,30 @@ def test_progress_counts_records_and_lag_by_offsets() -> None:
     found = query_progress("app-0", ("in",), REPORT)
     assert found == QueryProgress("app-0", ("in",), 4, 25, 500, 6, 3, 2048)
     assert found.records_per_s == 50
-    assert numbers(found) == ("4", "25", "50", "500 ms", "6", "2 KiB")
+    assert numbers(found) == ("4", "25", "50", "500 ms", "6", "2.0 KiB")
     assert numbers(query_progress("app-0", ("in",), None)) == ("-",) * 6
 
 
 def test_a_micro_batch_is_shown_once_where_nobody_watches(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    show, progress = PlainLines(), query_progress("app-0", ("in",), REPORT)
-    show([progress])
-    show([progress])
-    assert capsys.readouterr().out == "app-0: batch 4, 25 records in 500 ms, lag 6\n"
+    display, progress = PlainLines(), query_progress("app-0", ("in",), REPORT)
+    for _ in range(2):
+        display.show(Report("app runs", (progress,)))
+    said = capsys.readouterr()
+    assert said.out == "app-0: batch 4, 25 records in 500 ms, lag 6\n"
+    assert said.err == "app runs\n"
+
+
+def test_reports_for_programs_come_when_they_are_new_and_can_be_read_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    display, progress = JsonLines(), query_progress("app-0", ("in",), REPORT)
+    reports = [Report("Spark starts"), Report("app runs", (progress,))]
+    for report in (reports[0], reports[0], reports[1], reports[1]):
+        display.show(report)
+    lines = capsys.readouterr().out.splitlines()
+    assert [msgspec.json.decode(line, type=Report) for line in lines] == reports
 
 
 def test_a_failure_is_told_in_the_words_of_the_last_error() -> None:

@@ -1,53 +1,35 @@
-"""`ottla demo`: start a broker, show records going through it, and say what to do next."""
+"""`ottla demo`: a broker with records going through it, and a pipeline on Spark, at one command."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 import click
 
 from ottla import __version__
-from ottla.aio import Consumer, Producer
-from ottla.cli.demo_display import Delivery, DemoDisplay, open_display
+from ottla.cli.demonstration import pipeline_process
+from ottla.cli.demonstration.broker_process import (
+    RunningBroker,
+    default_data,
+    free_address,
+    started_broker,
+)
+from ottla.cli.demonstration.dashboard import open_dashboard
+from ottla.cli.demonstration.first_records import TOPIC, show_first_records
+from ottla.cli.demonstration.pipeline_process import PipelineProcess, running_pipeline
+from ottla.cli.demonstration.show import COUNTS, SERVED, prepare_topics, show_pipeline
+from ottla.cli.demonstration.tally import Tally
 from ottla.cli.exit_code import ExitCode
-from ottla.cli.message import say, say_error
-from ottla.cli.session import client_options, consumer_at, producer_at
-from ottla.clients.address import DEFAULT_PORT, Address, parse_address
-from ottla.clients.client import Client
-from ottla.clients.offsets import offset_ranges
-from ottla.clients.topics import NewTopic, create_topics
-from ottla.errors import ErrorCode
-from ottla.model.ids import Offset, TopicPartition
+from ottla.cli.message import note, say, say_error
+from ottla.clients.address import DEFAULT_PORT, parse_address
 
-TOPIC: Final = "demo"
-PARTITION_COUNT: Final = 3
-RECORD_COUNT: Final = 30
-PACE_S: Final = 0.1
-PORTS_TRIED: Final = 20
-TIMEOUT_S: Final = 15.0
-STOP_TIMEOUT_S: Final = 15.0
-CITIES: Final = ("Oslo", "Lima", "Kyoto", "Cairo", "Perth", "Quito")
-READY: Final = " ready on "
-
-
-@dataclass(frozen=True, slots=True)
-class RunningBroker:
-    """The broker's process, where it listens and where its data is."""
-
-    process: subprocess.Popen[str]
-    address: Address
-    data: Path
+PROBLEMS_SAID: Final = 5
 
 
 @click.command()
@@ -57,147 +39,103 @@ class RunningBroker:
     type=click.Path(file_okay=False, path_type=Path),
     help="The directory that holds the data.  [default: ~/.local/share/ottla/demo]",
 )
-@click.option("--once", is_flag=True, help="Stop the broker after the demonstration.")
-def demo(listen: str | None, data: Path | None, once: bool) -> int:
-    """Start a broker, watch records flow through it, then use it until Ctrl-C."""
-    place = parse_address(listen) if listen else _free_address()
-    directory = data or _default_data()
+@click.option("--no-spark", is_flag=True, help="Only the broker, without the pipeline on Spark.")
+@click.option("--once", is_flag=True, help="End when the results were seen and are right.")
+def demo(listen: str | None, data: Path | None, no_spark: bool, once: bool) -> int:
+    """Start a broker, watch records flow through it and a pipeline on Spark, until Ctrl-C.
+
+    Topics whose names begin with demo- begin anew with every demonstration.
+    """
+    place = parse_address(listen) if listen else free_address()
+    directory = data or default_data()
     directory.mkdir(parents=True, exist_ok=True)
-    with _broker(place, directory) as broker:
+    with _signals_interrupt(), started_broker(place, directory) as broker:
         if broker is None:
             return ExitCode.FAILED
         say(f"Ottla {__version__} serves Kafka's protocol on {broker.address}.")
-        asyncio.run(_show(broker.address))
-        if once:
-            return ExitCode.OK
-        _say_what_next(broker)
-        return _wait(broker)
-
-
-async def _show(address: Address) -> None:
-    ends = await _prepare(address)
-    place = str(address)
-    async with (
-        producer_at(place, TIMEOUT_S, linger_ms=0) as producer,
-        consumer_at(place, TIMEOUT_S) as consumer,
-    ):
-        consumer.assign(ends)
-        for where, end in ends.items():
-            consumer.seek(where, end)
-        with open_display(RECORD_COUNT) as display:
-            consuming = asyncio.create_task(_consume(consumer, display))
-            try:
-                await _produce(producer)
-                await asyncio.wait_for(consuming, TIMEOUT_S)
-            finally:
-                consuming.cancel()
-
-
-async def _prepare(address: Address) -> dict[TopicPartition, Offset]:
-    """Creates the topic, unless an earlier demonstration has; returns where its partitions end."""
-    async with Client([address], client_options(TIMEOUT_S)) as client:
-        for created in await create_topics(client, [NewTopic(TOPIC, PARTITION_COUNT)]):
-            if created.error and created.error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise created.error
-        topic = await client.wait_for_topic(TOPIC)
-        ranges = await offset_ranges(client, TOPIC, [row.partition for row in topic.partitions])
-        return {TopicPartition(TOPIC, each): end for each, (_, end) in ranges.items()}
-
-
-async def _produce(producer: Producer) -> None:
-    """A reading of a thermometer ten times a second, keyed by its city."""
-    for number in range(RECORD_COUNT):
-        city = CITIES[number * 5 % len(CITIES)]
-        celsius = 10 + (number * 7919 % 211) / 10
-        value = f'{{"city": "{city}", "celsius": {celsius:.1f}}}'
-        await producer.send_and_wait(TOPIC, value.encode(), city.encode())
-        await asyncio.sleep(PACE_S)
-
-
-async def _consume(consumer: Consumer, display: DemoDisplay) -> None:
-    seen = 0
-    while seen < RECORD_COUNT:
-        records = await consumer.poll()
-        now_ms = time.time_ns() // 1_000_000
-        seen += len(records)
-        for record in records:
-            display.add(Delivery(record, now_ms - record.timestamp_ms))
-
-
-@contextmanager
-def _broker(place: Address, data: Path) -> Iterator[RunningBroker | None]:
-    """`ottla serve` in a process of its own, stopped at the end; None if it does not start."""
-    command = [sys.executable, "-m", "ottla", "serve", "--listen", str(place)]
-    command += ["--data", str(data), "--log-level", "warning"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        if READY not in line:
-            process.wait()
-            say_error("the broker did not start.", "see above for why")
-            yield None
-            return
-        address = parse_address(line.split(READY, 1)[1].split(",")[0])
-        yield RunningBroker(process, address, data)
-    finally:
-        _stop(process)
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
         try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+            if no_spark or not pipeline_process.can_run():
+                return _show_broker(broker, once=once, wants_spark=not no_spark)
+            return _show_all(broker, once=once)
+        except KeyboardInterrupt:
+            say("\nStopping.")
+            return ExitCode.OK
 
 
-def _wait(broker: RunningBroker) -> int:
-    """Returns when the broker ends or somebody presses Ctrl-C."""
-    try:
-        code = broker.process.wait()
-    except KeyboardInterrupt:
-        say("\nStopping the broker.")
-        return ExitCode.OK
-    return ExitCode.OK if code == 0 else ExitCode.FAILED
+def _show_broker(broker: RunningBroker, *, once: bool, wants_spark: bool) -> int:
+    asyncio.run(show_first_records(broker.address))
+    if wants_spark:
+        note("The second part, a pipeline on Spark, needs: pip install 'ottla[spark]'")
+    return ExitCode.OK if once else _keep_running(broker)
 
 
-def _say_what_next(broker: RunningBroker) -> None:
+def _show_all(broker: RunningBroker, *, once: bool) -> int:
+    """Spark starts while the first records are shown."""
+    asyncio.run(prepare_topics(broker.address))
+    with running_pipeline(broker.address) as pipeline:
+        asyncio.run(show_first_records(broker.address))
+        say(f"\nA pipeline on Spark: {pipeline_process.FILE}\n")
+        if not once:
+            _say_what_next(broker, COUNTS, SERVED)
+        with open_dashboard() as dashboard:
+            tally = asyncio.run(show_pipeline(broker.address, pipeline, dashboard, once=once))
+        is_right = _judge(pipeline, tally)
+    if once:
+        return ExitCode.OK if is_right else ExitCode.FAILED
+    return _keep_running(broker)
+
+
+def _judge(pipeline: PipelineProcess, tally: Tally) -> bool:
+    """Says whether the results are what they must be."""
+    if pipeline.has_ended:
+        say_error(f"the pipeline has ended.\n{pipeline.trouble}")
+        return False
+    problems = tally.problems()
+    if problems:
+        say_error("the results are not what they must be.")
+        for problem in problems[:PROBLEMS_SAID]:
+            say(f"  {problem}")
+        return False
+    say(f"Right: {tally.ordered} orders, each joined once and counted once.")
+    return True
+
+
+def _keep_running(broker: RunningBroker) -> int:
+    """Returns when the broker ends; Ctrl-C raises."""
+    _say_what_next(broker, TOPIC)
+    return ExitCode.OK if broker.process.wait() == 0 else ExitCode.FAILED
+
+
+def _say_what_next(broker: RunningBroker, *topics: str) -> None:
     is_default = str(broker.address) == f"127.0.0.1:{DEFAULT_PORT}"
     option = "" if is_default else f" -b {broker.address}"
+    looks = "\n".join(f"  ottla{option} consume {topic} --keys" for topic in topics)
     say(
-        f"""
-The broker keeps running; its data is in {broker.data}. Ctrl-C stops it.
-
+        f"""The broker keeps running; its data is in {broker.data}. Ctrl-C stops it.
 In another terminal:
-  ottla{option} consume {TOPIC} --keys --timestamps
+{looks}
+  ottla{option} groups lag
   echo hello | ottla{option} produce greetings --create
-  ottla{option} topics list
-
 From Python, with this client or any other for Kafka:
   import ottla
   with ottla.Producer("{broker.address}") as producer:
-      producer.send("greetings", "hello from Python")"""
+      producer.send("greetings", "hello from Python")
+"""
     )
 
 
-def _free_address() -> Address:
-    """The first port from Kafka's own on that nobody listens on; any free one if all are taken."""
-    for port in range(DEFAULT_PORT, DEFAULT_PORT + PORTS_TRIED):
-        with socket.socket() as candidate:
-            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                candidate.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return Address("127.0.0.1", port)
-    return Address("127.0.0.1", 0)
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM and a closed terminal end the demonstration as Ctrl-C does: nothing is left over."""
 
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        signal.raise_signal(signal.SIGINT)
 
-def _default_data() -> Path:
-    share = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(share) / "ottla" / "demo"
+    ends = (signal.SIGTERM, signal.SIGHUP)
+    before = {each: signal.signal(each, interrupt) for each in ends}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
