@@ -69,8 +69,9 @@ class FileSender:
     def __init__(self, loop: asyncio.AbstractEventLoop, transport_socket: socket.socket) -> None:
         self._loop = loop
         # asyncio refuses to watch a descriptor that a transport owns; a duplicate is another one.
-        self._descriptor = os.dup(transport_socket.fileno())
-        self._socket = transport_socket
+        self._socket = socket.socket(fileno=os.dup(transport_socket.fileno()))
+        self._socket.setblocking(False)
+        self._descriptor = self._socket.fileno()
         self._region: FileRegion | None = None
         self._position = 0
         self._remaining = 0
@@ -79,6 +80,14 @@ class FileSender:
     @property
     def is_busy(self) -> bool:
         return self._region is not None
+
+    def send_ahead(self, data: bytes | bytearray | memoryview) -> int:
+        """Sends bytes that a region follows, so that both share packets; says how many left."""
+        assert self._region is None
+        try:
+            return self._socket.send(data, socket.MSG_MORE)
+        except (BlockingIOError, InterruptedError):
+            return 0
 
     def send(self, region: FileRegion) -> bool:
         """Begins a region; True when all of it left at once."""
@@ -108,7 +117,7 @@ class FileSender:
         if self._descriptor >= 0:
             if self._waiting:
                 self._loop.remove_writer(self._descriptor)
-            os.close(self._descriptor)
+            self._socket.close()
             self._descriptor = -1
         self._region = None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import deque
 from collections.abc import Callable
 
@@ -29,6 +30,8 @@ class ReplySender:
         self._loop = loop
         self._after_sending = after_sending
         self._transport: asyncio.Transport | None = None
+        self._socket: socket.socket | None = None
+        """What runs of files are sent on; None where they go through the transport."""
         self._is_paused = False
         self._unsent: deque[Part] = deque()
         self._files: FileSender | None = None
@@ -45,6 +48,8 @@ class ReplySender:
         self._transport = transport
         # Zero makes asyncio tell of every byte it had to keep, so that order with sendfile holds.
         transport.set_write_buffer_limits(high=0)
+        if HAS_SENDFILE and not transport.get_extra_info("cipher"):
+            self._socket = transport.get_extra_info("socket")
 
     def close(self) -> None:
         """The connection is gone, and with it what was not sent."""
@@ -106,8 +111,20 @@ class ReplySender:
                 assert not isinstance(part, FileRegion)
                 parts.append(part)
             first = b"".join(parts)
+        elif unsent and (files := self._file_sender()) is not None:
+            # Nothing but the head of the reply whose run follows: nobody else waits for it.
+            self.unsent_bytes -= len(first)
+            sent = files.send_ahead(first)
+            if sent < len(first):
+                transport.write(memoryview(first)[sent:])
+            return
         self.unsent_bytes -= len(first)
         transport.write(first)
+
+    def _file_sender(self) -> FileSender | None:
+        if self._files is None and self._socket is not None:
+            self._files = FileSender(self._loop, self._socket)
+        return self._files
 
     def _send_region(self, region: FileRegion) -> bool:
         """Sends on with the run at the head of the queue; True when it is gone."""
@@ -127,15 +144,13 @@ class ReplySender:
     def _begin_region(self, region: FileRegion) -> bool:
         transport = self._transport
         assert transport is not None
-        if self._files is None:
-            connected = transport.get_extra_info("socket")
-            if not HAS_SENDFILE or connected is None or transport.get_extra_info("cipher"):
-                transport.write(_whole(region))
-                return True
-            self._files = FileSender(self._loop, connected)
-        if self._files.send(region):
+        files = self._file_sender()
+        if files is None:
+            transport.write(_whole(region))
             return True
-        self._files.wait_writable(self.send)
+        if files.send(region):
+            return True
+        files.wait_writable(self.send)
         return False
 
     def _send_warmed(self, region: FileRegion) -> None:

@@ -80,6 +80,39 @@ def test_bytes_and_runs_of_files_arrive_in_order(data_file: DataFile) -> None:
     run(exchange(data_file, buffer_bytes=None, at_a_time=MEGABYTE))
 
 
+def test_the_head_of_a_reply_shares_packets_with_the_run_behind_it(
+    data_file: DataFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead: list[bytes] = []
+    really_send = file_sender.FileSender.send_ahead
+
+    def send_ahead(sender: file_sender.FileSender, data: bytes) -> int:
+        ahead.append(bytes(data))
+        return really_send(sender, data[: len(data) // 2])  # the rest must follow even so
+
+    monkeypatch.setattr(file_sender.FileSender, "send_ahead", send_ahead)
+    parts = (b"head", data_file.region(0, 10), b"between", data_file.region(10, 10), b"tail")
+    expected = b"head" + data_file.data[:10] + b"between" + data_file.data[10:20] + b"tail"
+    answers: dict[bytes, Answered] = {
+        b"the file": with_regions(*parts),
+        b"the text": reply(b"a text"),
+    }
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with listening(answers.__getitem__) as listener:
+            with await connect(listener) as client:
+                await loop.sock_sendall(client, request(b"the file"))
+                assert await receive(client, 4 + len(expected)) == request(expected)
+                assert ahead == [request(expected)[:8], b"between"]
+                await loop.sock_sendall(client, request(b"the text") + request(b"the file"))
+                both = request(b"a text") + request(expected)
+                assert await receive(client, len(both)) == both
+                assert ahead[2:] == [b"between"], "no other reply is kept back for a run"
+
+    run(scenario())
+
+
 def test_a_slow_reader_gets_megabytes_of_a_file_whole(data_file: DataFile) -> None:
     run(exchange(data_file, buffer_bytes=SMALL_BUFFER, at_a_time=20_000))
 
