@@ -21,7 +21,7 @@ from ottla.cli.message import say_error
 
 SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Run a broker": {
-        "demo": "Start a broker and watch records flow through it.",
+        "demo": "Start a broker, and watch records flow through it and a pipeline.",
         "serve": "Run a broker.",
     },
     "Work with topics and records": {
