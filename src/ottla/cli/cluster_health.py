@@ -1,16 +1,13 @@
-"""Whether a cluster is well: what each broker holds, and what is wrong with which partition. Pure.
-
-The wire does not say why a replica fell behind. What it does say is whether its broker is there,
-and how many bytes it holds beside its leader's.
-"""
+"""Whether a cluster is well: what each broker holds, what is wrong with which partition. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ottla.cli.output import bytes_text
+from ottla.cli.absence_report import ROOM_BYTES_MIN, Missing, text_of
+from ottla.clients.absences import Absence
 from ottla.clients.cluster import Cluster
 from ottla.clients.log_dirs import LogDir
 from ottla.clients.metadata import BrokerInfo, PartitionInfo, TopicInfo
@@ -29,6 +26,8 @@ class Findings:
     min_in_sync: Mapping[str, int] = field(default_factory=dict)
     """By topic, where it was asked for: that of topics with a replica missing."""
     directories: Sequence[LogDir] = ()
+    absences: Mapping[TopicPartition, Sequence[Absence]] = field(default_factory=dict)
+    """What leaders say of replicas that are not in sync."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,19 @@ class Ailing:
     partition: TopicPartition
     row: PartitionInfo
     min_in_sync: int
-    reasons: tuple[str, ...]
+    missing: tuple[Missing, ...]
+    needed: tuple[BrokerId, ...] = ()
+    """The last in sync, where nobody leads because none of them is there."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """A sentence for each replica that is not as it should be."""
+        return reasons_of([self])
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """The same for all partitions to which the same has happened."""
+        return self.state, self.needed, *(each.kind for each in self.missing)
 
     @property
     def is_offline(self) -> bool:
@@ -104,6 +115,42 @@ class Health:
         return self.has_controller and not self.ailing and not self.broken_directories
 
 
+@dataclass(frozen=True, slots=True)
+class Ill:
+    """Partitions to which the same has happened."""
+
+    partitions: tuple[Ailing, ...]
+
+    @property
+    def state(self) -> str:
+        return self.partitions[0].state
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What is told of each, and of all of them together."""
+        return reasons_of(self.partitions)
+
+
+def grouped(ailing: Iterable[Ailing]) -> list[Ill]:
+    """Partitions by what has happened to them, in the order they are in."""
+    groups: dict[tuple[object, ...], list[Ailing]] = {}
+    for each in ailing:
+        groups.setdefault(each.kind, []).append(each)
+    return [Ill(tuple(group)) for group in groups.values()]
+
+
+def reasons_of(group: Sequence[Ailing]) -> tuple[str, ...]:
+    """What is said of partitions of one kind: a sentence for each missing replica."""
+    first = group[0]
+    last_in_sync = [
+        f"broker {broker}, which was in sync last, is not there" for broker in first.needed
+    ]
+    others = [
+        text_of(of_replica) for of_replica in zip(*(each.missing for each in group), strict=True)
+    ]
+    return (*last_in_sync, *others)
+
+
 def missing_replicas(row: PartitionInfo, move: Reassignment | None) -> tuple[BrokerId, ...]:
     """Replicas that should be in sync and are not; one that only just arrives need not be yet."""
     arriving = move.adding if move is not None else ()
@@ -112,16 +159,29 @@ def missing_replicas(row: PartitionInfo, move: Reassignment | None) -> tuple[Bro
 
 def ailing_topics(topics: Iterable[TopicInfo], moves: Iterable[Reassignment]) -> list[str]:
     """The topics to ask more about."""
+    return list(dict.fromkeys(topic for topic, _ in _ailing_rows(topics, moves)))
+
+
+def ailing_leaders(
+    topics: Iterable[TopicInfo], moves: Iterable[Reassignment]
+) -> dict[BrokerId, set[str]]:
+    """The leaders to ask why, and of which topics."""
+    leaders: dict[BrokerId, set[str]] = {}
+    for topic, row in _ailing_rows(topics, moves):
+        if row.leader >= 0:
+            leaders.setdefault(row.leader, set()).add(topic)
+    return leaders
+
+
+def _ailing_rows(
+    topics: Iterable[TopicInfo], moves: Iterable[Reassignment]
+) -> Iterator[tuple[str, PartitionInfo]]:
     by_partition = {move.partition: move for move in moves}
-    return [
-        topic.name
-        for topic in topics
-        if any(
-            row.leader < 0
-            or missing_replicas(row, by_partition.get(TopicPartition(topic.name, row.partition)))
-            for row in topic.partitions
-        )
-    ]
+    for topic in topics:
+        for row in topic.partitions:
+            move = by_partition.get(TopicPartition(topic.name, row.partition))
+            if row.leader < 0 or missing_replicas(row, move):
+                yield topic.name, row
 
 
 def health_of(found: Findings) -> Health:
@@ -136,9 +196,9 @@ def health_of(found: Findings) -> Health:
     for partition, row in rows:
         missing = missing_replicas(row, moves.get(partition))
         if missing or row.leader < 0:
-            reasons = tuple(_reason(found, partition, row, each) for each in missing)
+            told = tuple(_missing(found, partition, row, each) for each in missing)
             least = found.min_in_sync.get(partition.topic, 1)
-            ailing.append(Ailing(partition, row, least, reasons))
+            ailing.append(Ailing(partition, row, least, told, _needed(found.cluster, row)))
     return Health(
         cluster=found.cluster,
         loads=_loads(found.cluster, [row for _, row in rows]),
@@ -174,18 +234,27 @@ def _worst_first(each: Ailing) -> tuple[int, TopicPartition]:
     return severity, each.partition
 
 
-def _reason(found: Findings, partition: TopicPartition, row: PartitionInfo, broker: int) -> str:
-    if broker not in {each.id for each in found.cluster.brokers}:
-        return f"broker {broker} is not there"
+def _needed(cluster: Cluster, row: PartitionInfo) -> tuple[BrokerId, ...]:
+    alive = {each.id for each in cluster.brokers}
+    return tuple(each for each in row.in_sync if each not in alive) if row.leader < 0 else ()
+
+
+def _missing(
+    found: Findings, partition: TopicPartition, row: PartitionInfo, broker: BrokerId
+) -> Missing:
     held = _held_bytes(found.directories, partition)
     own, leaders = held.get(broker), held.get(row.leader)
-    if found.directories and own is None:
-        return f"broker {broker} is there and does not hold it"
-    if own is None or leaders is None:
-        return f"broker {broker} is there and not in sync"
-    if own < leaders:
-        return f"broker {broker} is there and {bytes_text(leaders - own)} behind its leader"
-    return f"broker {broker} is there, has as much as its leader, and will be in sync soon"
+    of_broker = [each for each in found.directories if each.broker == broker]
+    return Missing(
+        broker,
+        is_there=broker in {each.id for each in found.cluster.brokers},
+        absence=next(
+            (each for each in found.absences.get(partition, ()) if each.replica == broker), None
+        ),
+        behind_bytes=None if own is None or leaders is None else max(0, leaders - own),
+        lacks_log=bool(of_broker) and own is None,
+        has_full_disk=any(0 <= each.usable_bytes < ROOM_BYTES_MIN for each in of_broker),
+    )
 
 
 def _held_bytes(directories: Iterable[LogDir], partition: TopicPartition) -> dict[int, int]:

@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ottla.cli.cluster_health import Ailing, Findings, Health, ailing_topics, health_of
+from ottla.cli.absence_report import Missing
+from ottla.cli.cluster_health import (
+    Ailing,
+    Findings,
+    Health,
+    Ill,
+    ailing_leaders,
+    ailing_topics,
+    grouped,
+    health_of,
+)
 from ottla.cli.cluster_plan import target_of
 from ottla.cli.connection_options import broker_options, json_option
 from ottla.cli.exit_code import ExitCode
 from ottla.cli.message import paint, say
 from ottla.cli.output import counted, print_json, print_table, table_of
 from ottla.cli.session import with_client
+from ottla.clients.absences import Absence, describe_absences
 from ottla.clients.client import Client
 from ottla.clients.cluster import describe_cluster
 from ottla.clients.configs import Resource, ResourceKind, describe_configs
@@ -23,17 +34,22 @@ from ottla.clients.log_dirs import LogDir, describe_log_dirs
 from ottla.clients.placement import list_reassignments
 from ottla.clients.topics import list_topics
 from ottla.errors import OttlaError
-from ottla.model.ids import BrokerId
+from ottla.model.ids import BrokerId, TopicPartition
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 ROWS_SHOWN_MAX: Final = 50
+SHOWN_SINGLY_MAX: Final = 10
+"""More ailing partitions than these are shown by what has happened to them."""
+NAMED_MAX: Final = 3
 SECONDS_BETWEEN_LOOKS: Final = 1.0
-DIRECTORIES_SECONDS_MAX: Final = 2.0
+ANSWER_SECONDS_MAX: Final = 2.0
+"""What a broker is asked besides: it may just have died."""
 MIN_IN_SYNC: Final = "min.insync.replicas"
 BROKER_COLUMNS: Final = ("broker", "address", "rack", "leads", "preferred", "replicas", "behind")
 AILING_COLUMNS: Final = ("partition", "state", "leader", "replicas", "in sync", "why")
+GROUP_COLUMNS: Final = ("partitions", "state", "which", "why")
 MOVE_COLUMNS: Final = ("moving", "replicas", "adding", "removing")
 
 
@@ -69,16 +85,30 @@ async def look_at_health(client: Client) -> Health:
     min_in_sync = {topic: await _min_in_sync(client, topic) for topic in ailing}
     asked = await asyncio.gather(*(_directories(client, each.id) for each in cluster.brokers))
     directories = [directory for found in asked for directory in found]
-    return health_of(Findings(cluster, topics, moves, min_in_sync, directories))
+    leaders = ailing_leaders(topics, moves)
+    told = await asyncio.gather(*(_absences(client, *each) for each in leaders.items()))
+    absences = {partition: each for found in told for partition, each in found.items()}
+    return health_of(Findings(cluster, topics, moves, min_in_sync, directories, absences))
 
 
 async def _directories(client: Client, broker: BrokerId) -> list[LogDir]:
     """Nothing where the broker does not answer soon: it may just have died, as others will tell."""
     try:
-        async with asyncio.timeout(DIRECTORIES_SECONDS_MAX):
+        async with asyncio.timeout(ANSWER_SECONDS_MAX):
             return await describe_log_dirs(client, broker)
     except (OttlaError, TimeoutError):
         return []
+
+
+async def _absences(
+    client: Client, leader: BrokerId, topics: set[str]
+) -> dict[TopicPartition, tuple[Absence, ...]]:
+    """Nothing where the leader does not answer soon, or does not know the question."""
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS_MAX):
+            return await describe_absences(client, leader, sorted(topics))
+    except (OttlaError, TimeoutError):
+        return {}
 
 
 async def _min_in_sync(client: Client, topic: str) -> int:
@@ -115,8 +145,9 @@ def _print(health: Health) -> None:
     print_table(BROKER_COLUMNS, _broker_rows(health))
     if health.ailing:
         say("")
-        print_table(AILING_COLUMNS, _ailing_rows(health))
-        _say_rest(len(health.ailing))
+        columns, rows = _ailing_table(health)
+        print_table(columns, rows[:ROWS_SHOWN_MAX])
+        _say_rest(len(rows))
     if health.moves:
         say("")
         print_table(MOVE_COLUMNS, _move_rows(health))
@@ -143,6 +174,23 @@ def _broker_rows(health: Health) -> list[tuple[object, ...]]:
     ]
 
 
+def _ailing_table(health: Health) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Columns and rows: a partition each, or where these are many, what has happened to some."""
+    if len(health.ailing) > SHOWN_SINGLY_MAX:
+        return GROUP_COLUMNS, [_group_row(each) for each in grouped(health.ailing)]
+    return AILING_COLUMNS, _ailing_rows(health)
+
+
+def _group_row(ill: Ill) -> tuple[object, ...]:
+    names = [str(each.partition) for each in ill.partitions[:NAMED_MAX]]
+    rest = ["..."] if len(ill.partitions) > NAMED_MAX else []
+    return len(ill.partitions), ill.state, ", ".join(names + rest), _why(ill.reasons)
+
+
+def _why(reasons: tuple[str, ...]) -> str:
+    return "; ".join(reasons) or "no replica that may lead is there"
+
+
 def _ailing_rows(health: Health) -> list[tuple[object, ...]]:
     return [
         (
@@ -151,9 +199,9 @@ def _ailing_rows(health: Health) -> list[tuple[object, ...]]:
             None if each.is_offline else each.row.leader,
             each.row.replicas,
             each.row.in_sync,
-            "; ".join(each.reasons) or "no replica that may lead is there",
+            _why(each.reasons),
         )
-        for each in health.ailing[:ROWS_SHOWN_MAX]
+        for each in health.ailing
     ]
 
 
@@ -175,7 +223,8 @@ def picture_of(health: Health) -> RenderableType:
         table_of(BROKER_COLUMNS, _broker_rows(health)),
     ]
     if health.ailing:
-        parts += [Text(), table_of(AILING_COLUMNS, _ailing_rows(health))]
+        columns, rows = _ailing_table(health)
+        parts += [Text(), table_of(columns, rows[:ROWS_SHOWN_MAX])]
     if health.moves:
         parts += [Text(), table_of(MOVE_COLUMNS, _move_rows(health))]
     return Group(*parts)
@@ -260,4 +309,24 @@ def _ailing_json(each: Ailing) -> dict[str, object]:
         "in_sync": each.row.in_sync,
         "min_in_sync": each.min_in_sync,
         "reasons": each.reasons,
+        "missing": [_missing_json(missing) for missing in each.missing],
     }
+
+
+def _missing_json(missing: Missing) -> dict[str, object]:
+    """What is not known is null."""
+    told: dict[str, object] = {"broker": missing.broker, "is_there": missing.is_there}
+    told |= {"behind_bytes": missing.behind_bytes, "has_full_disk": missing.has_full_disk}
+    absence = missing.absence
+    if absence is None:
+        return told | {"cause": None}
+    numbers = {
+        "left_ms": absence.left_ms,
+        "silent_ms": absence.silent_ms,
+        "lag_ms": absence.lag_ms,
+        "lag_records": absence.lag_records,
+        "silent_now_ms": absence.silent_now_ms,
+        "lag_records_now": absence.lag_records_now,
+    }
+    known = {name: None if number < 0 else number for name, number in numbers.items()}
+    return told | {"cause": absence.cause.name.lower()} | known
