@@ -186,7 +186,7 @@ def _decide(
         if members is not None:
             sets.setdefault(name.topic, {})[name.partition] = members
     for topic, changed in sets.items():
-        in_sync_all(draft, topic, changed)
+        in_sync_all(draft, topic, changed, has_recovered=True)
     names = [wish.partition.id for wish, _ in wishes]
     return [
         refused[name] if name in refused else draft.topics[name.topic].partitions[name.partition]

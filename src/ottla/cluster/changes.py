@@ -199,12 +199,25 @@ def lead_all(draft: Draft, name: str, chosen: Mapping[int, Leadership]) -> Topic
     return led
 
 
-def in_sync_all(draft: Draft, name: str, chosen: Mapping[int, tuple[BrokerId, ...]]) -> TopicImage:
-    """Give many partitions of a topic other sets in sync; their leaders go on in their epochs."""
+def in_sync_all(
+    draft: Draft,
+    name: str,
+    chosen: Mapping[int, tuple[BrokerId, ...]],
+    *,
+    has_recovered: bool = False,
+) -> TopicImage:
+    """Give many partitions of a topic other sets in sync; their leaders go on in their epochs.
+
+    Where it is a leader who asks, what an unclean election may have cost is behind it: from then
+    on its log is what is committed.
+    """
     topic = topic_of(draft, name)
     partitions = list(topic.partitions)
     for index, isr in chosen.items():
-        partitions[index] = write_in_sync(draft, name, partitions[index], isr)
+        before = partitions[index]
+        if has_recovered:
+            before = replace(before, recovery_state=layout.RECOVERED)
+        partitions[index] = write_in_sync(draft, name, before, isr)
         draft.may_end_here()
     changed = replace(topic, partitions=tuple(partitions))
     draft.put_topic(changed)

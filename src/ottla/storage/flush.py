@@ -13,6 +13,7 @@ import msgspec
 
 from ottla.model.ids import Offset
 from ottla.settings.topic import TopicSettings
+from ottla.storage import file_names
 from ottla.storage.disk import Disk, File
 from ottla.storage.segments import Segments
 
@@ -95,13 +96,17 @@ class Flusher:
             if segment.size_bytes or self._is_cut
         ]
         place = segments.place
+        paths = [path for s in dirty if not s.is_active for path in s.paths()[1:]]
+        if self.has_new_names and not self.recovery_point:
+            # The first flush there is: it makes sure whose log this is as well.
+            paths.append(f"{place.directory}/{file_names.PARTITION_METADATA}")
         job = FlushJob(
             disk=place.disk,
             end_offset=segments.active.end_offset,
             begun_ms=now_ms,
             cuts=segments.cuts,
             files=[segment.file() for segment in dirty],
-            paths=[path for s in dirty if not s.is_active for path in s.paths()[1:]],
+            paths=paths,
             directory=place.directory if self.has_new_names else None,
         )
         self.dirty_since_ms = None

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ottla.broker.in_sync_changes import RETRY_SECONDS, InSyncChanges
 from ottla.broker.partition import Services
 from ottla.cluster.image import ClusterImage, Draft, PartitionImage, TopicImage
+from ottla.cluster.layout import RECOVERED, RECOVERING
 from ottla.cluster.store import StoreFailed, StoreUncertain
 from ottla.model.ids import Offset, TopicPartition
 from ottla.protocol.messages.describe_topic_partitions import NOT_KNOWN, AbsenceCause
@@ -205,6 +206,23 @@ def test_nobody_is_taken_in_whom_the_cluster_does_not_know() -> None:
         stage.partition.fetched_by(THREE, Offset(1))
         await turns()
         assert metadata.isr == set(ALL)
+        await changes.stop()
+
+    run(scenario())
+
+
+def test_a_leader_of_an_unclean_election_has_recovered_when_it_takes_others_in() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        let_three_lag(stage)
+        unclean = replace(a_partition(0, ME, *ALL), recovery_state=RECOVERING)
+        metadata.image = replace(metadata.image, topics={"topic": the_topic(unclean)})
+        stage.partition.drop_laggards()
+        await turns()
+        (state,) = metadata.image.topics["topic"].partitions
+        assert set(state.isr) == {ME, TWO}
+        assert state.recovery_state == RECOVERED
         await changes.stop()
 
     run(scenario())

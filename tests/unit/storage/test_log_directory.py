@@ -75,6 +75,20 @@ def test_what_a_stop_syncs_all_at_once_survives_a_power_cut_right_after_it():
         assert opened.report.batches_verified == 0
 
 
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_whose_log_it_is_survives_a_power_cut_once_something_was_synced(is_stopped: bool):
+    disk = SimulatedDisk()
+    directory = with_logs(disk, 1)
+    (log,) = directory.logs.values()
+    if is_stopped:
+        close(directory)
+    else:
+        flush(log)
+        directory.begin_checkpoints().run()
+    disk.lose_power(lambda _: 0)
+    assert a_directory(disk).topic_id(TopicPartition("topic", 0)) == TOPIC_ID
+
+
 def test_a_stop_that_could_not_sync_leaves_no_mark_and_says_which_log_it_was():
     disk = SimulatedDisk()
     directory = with_logs(disk, 2)
