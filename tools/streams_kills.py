@@ -1,10 +1,13 @@
 """Kills a running streams application, its processes and its broker, and judges what it wrote.
 
-    python tools/streams_kills.py [--kills 10] [--records 2000] [--seed 1]
+    python tools/streams_kills.py [--kills 10] [--records 2000] [--seed 1] [--cluster]
+    python tools/streams_kills.py --bootstrap HOST:PORT    # on brokers that are there, and stay
 
-A source topic is counted by key into another topic, by `ottla streams run`, while the driver (with
-its JVM), a Python process of Spark's or the broker is killed at random moments, and started again.
-In the end the counts of every key must be 1, 2, 3 ... without a gap and without a repetition.
+A source topic is counted by key into another topic, through a repartition topic, while something is
+killed at random moments and started again: the driver with all its processes, an executor, a daemon
+or a worker of Spark's Python, the broker. Executors of their own there are with `--cluster` only, a
+Spark cluster on this machine. In the end the counts of every key must be 1, 2, 3 ... without a gap
+and without a repetition.
 """
 
 from __future__ import annotations
@@ -17,74 +20,158 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import pyspark
 
 import ottla
 from ottla.streams.spark.topic_follower import TopicFollower
 from ottla.testing import ChildBroker
 
 PROGRAM = """
-from ottla.streams import StreamsBuilder
+import sys
 
+from ottla.spark import session
+from ottla.streams import Streams, StreamsBuilder
+
+bootstrap, app_id, checkpoint, master, how = sys.argv[1:]
 builder = StreamsBuilder(value="str")
-events = builder.stream("events").select_key(lambda _, value: value)
-events.group_by_key().count(store="counts").to_stream().to("counts")
-topology = builder.build()
+events = builder.stream(f"{app_id}-events").select_key(lambda _, value: value)
+events.group_by_key().count(store="counts").to_stream().to(f"{app_id}-counted")
+app = Streams(
+    builder.build(), app_id=app_id, bootstrap_servers=bootstrap, checkpoint=checkpoint
+)
+settings = {
+    "spark.master": master,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.deploy.maxExecutorRetries": "-1",
+    "spark.executor.memory": "700m",
+}
+spark = session(app_id, cores=2, settings=settings)
+spark.sparkContext.setLogLevel("ERROR")
+if how == "once":
+    app.run_once(spark)
+else:
+    app.run(spark)
 """
+LOCAL = "local[2]"
+CLUSTER = "local-cluster[2,1,1024]"
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Lives are short here: starting quickly matters more than running fast."""
+ROUND = {"driver": 1, "executor": 2, "python daemon": 2, "python worker": 3, "broker": 3}
+"""How often what is killed: a driver takes the longest to start."""
 PARTITIONS = 2
 KEYS = 7
 WAIT_S = 400
-VICTIMS = ("driver", "python", "broker")
 
 
-class Victim:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done."""
+
+    kills: int
+    records: int
+    seed: int
+    is_cluster: bool
+    bootstrap: str | None
+    """Brokers that are there already; None: one is started, and killed."""
+
+    def victims(self) -> list[str]:
+        """The kinds of one round, each as often as it is killed in it."""
+        absent = set() if self.is_cluster else {"executor"}
+        absent |= set() if self.bootstrap is None else {"broker"}
+        return [kind for kind, times in ROUND.items() for _ in range(times) if kind not in absent]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process below the application."""
+
+    pid: int
+    name: str
+    parent: str
+
+    @property
+    def kind(self) -> str:
+        """What it is to Spark."""
+        if self.name == "java":
+            return "executor" if self.parent == "java" else "driver"
+        if self.name.startswith("python"):
+            return "python worker" if self.parent.startswith("python") else "python daemon"
+        return self.name
+
+
+class Application:
     """The application as a child process, started again whenever it is not there."""
 
-    def __init__(self, folder: Path, bootstrap: str) -> None:
+    def __init__(self, folder: Path, bootstrap: str, app_id: str, master: str) -> None:
         self._file = folder / "counting.py"
         self._file.write_text(PROGRAM)
-        self._folder = folder
-        self._bootstrap = bootstrap
+        self._log = folder / "application.log"
+        self._arguments = (bootstrap, app_id, str(folder / "checkpoint"), master)
+        self._home = _spark_home(folder)
         self._process: subprocess.Popen[bytes] | None = None
         self.starts = 0
-
-    def command(self, *more: str) -> list[str]:
-        return [
-            *(sys.executable, "-m", "ottla", "streams", "run", str(self._file)),
-            *("--bootstrap", self._bootstrap, "--cores", "2"),
-            *("--checkpoint", str(self._folder / "checkpoint"), *more),
-        ]
 
     def ensure(self) -> None:
         if self._process is None or self._process.poll() is not None:
             self.starts += 1
-            log = (self._folder / "application.log").open("ab")
-            self._process = subprocess.Popen(self.command(), stdout=log, stderr=log)
+            self._process = self._start("on")
 
-    def kill(self, what: str, chance: random.Random) -> bool:
-        """Kills the driver with its JVM, or one Python process below it; False if there is none."""
+    def _start(self, how: str) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, str(self._file), *self._arguments, how],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "SPARK_HOME": str(self._home), "JAVA_TOOL_OPTIONS": JAVA},
+            )
+
+    def kill(self, kind: str, chance: random.Random) -> bool:
+        """Kills one process of that kind, the driver with all below it; False if there is none."""
         assert self._process is not None
         below = descendants(self._process.pid)
-        if what == "python":
-            workers = [pid for pid, name in below if name.startswith("python")]
-            if not workers:
-                return False
-            kill(chance.choice(workers))
+        if kind == "driver":
+            for pid in (self._process.pid, *(process.pid for process in below)):
+                kill(pid)
+            self._process.wait(timeout=60)
             return True
-        for pid in (self._process.pid, *(pid for pid, _ in below)):
-            kill(pid)
-        self._process.wait(timeout=60)
+        found = [process.pid for process in below if process.kind == kind]
+        if not found:
+            return False
+        kill(chance.choice(found))
         return True
 
     def finish(self) -> int:
         """Lets it work off the rest, alone."""
         self.stop()
-        return subprocess.run(self.command("--once"), timeout=WAIT_S, check=False).returncode
+        self._process = self._start("once")
+        return self._process.wait(timeout=WAIT_S)
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self.kill("driver", random.Random(0))
         self._process = None
+
+    def last_words(self) -> str:
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-40:])
+
+
+def _spark_home(folder: Path) -> Path:
+    """Spark's own folder by links, in which a cluster can write what its executors say.
+
+    Without Spark's copy of itself for Python, in an archive that every process would compile anew.
+    """
+    home = folder / "spark"
+    home.mkdir()
+    for there in Path(pyspark.__file__).parent.iterdir():
+        if there.name not in ("work", "python"):
+            (home / there.name).symlink_to(there)
+    return home
 
 
 def kill(pid: int) -> None:
@@ -94,111 +181,199 @@ def kill(pid: int) -> None:
         pass  # it died with its parent
 
 
-def descendants(pid: int) -> list[tuple[int, str]]:
-    """All processes below one, with their names."""
-    parents: dict[int, list[tuple[int, str]]] = {}
+def descendants(pid: int) -> list[Process]:
+    """All processes below one."""
+    names: dict[int, str] = {}
+    children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
                 head, _, tail = (folder / "stat").read_text().rpartition(")")
             except OSError:
                 continue
-            name = head.partition("(")[2]
-            parents.setdefault(int(tail.split()[1]), []).append((int(folder.name), name))
+            names[int(folder.name)] = head.partition("(")[2]
+            children.setdefault(int(tail.split()[1]), []).append(int(folder.name))
     found, waiting = [], [pid]
     while waiting:
-        children = parents.get(waiting.pop(), [])
-        found += children
-        waiting += [child for child, _ in children]
+        parent = waiting.pop()
+        for child in children.get(parent, []):
+            of_driver = "driver" if parent == pid else names.get(parent, "")
+            found.append(Process(child, names[child], of_driver))
+            waiting.append(child)
     return found
 
 
-def written(bootstrap: str) -> dict[bytes, list[int]]:
-    """What was counted for each key, in order."""
-    found: dict[bytes, list[int]] = {}
-    for _, records in TopicFollower("counts", {"bootstrap.servers": bootstrap}).news():
-        for record in records:
-            assert record.key is not None
-            assert record.value is not None
-            found.setdefault(record.key, []).append(int.from_bytes(record.value))
-    return found
+class Counted:
+    """What was counted for each key, in the order it was written."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._follower = TopicFollower(topic, {"bootstrap.servers": bootstrap})
+        self.by_key: dict[bytes, list[int]] = {}
+
+    def look(self) -> int:
+        """How much there is by now."""
+        for _, records in self._follower.news():
+            for record in records:
+                assert record.key is not None
+                assert record.value is not None
+                self.by_key.setdefault(record.key, []).append(int.from_bytes(record.value))
+        return sum(map(len, self.by_key.values()))
 
 
-def produce(bootstrap: str, chance: random.Random, count: int, expected: dict[bytes, int]) -> None:
-    with ottla.Producer(bootstrap) as producer:
-        for _ in range(count):
-            key = b"k%d" % chance.randrange(KEYS)
-            producer.send("events", key, partition=chance.randrange(PARTITIONS))
-            expected[key] = expected.get(key, 0) + 1
+@dataclass(slots=True)
+class Verdict:
+    """What was found in the end."""
+
+    killed: Counter[str]
+    starts: int
+    records: int
+    written: int = 0
+    duplicates: int = 0
+    gaps: int = 0
+    out_of_order: int = 0
+
+    @property
+    def is_exact(self) -> bool:
+        wrong = self.duplicates or self.gaps or self.out_of_order
+        return not wrong and self.written == self.records
+
+    def table(self) -> str:
+        total = sum(self.killed.values())
+        lines = ["| killed | times |", "|---|---|"]
+        lines += [f"| {kind} | {count} |" for kind, count in sorted(self.killed.items())]
+        numbers = (self.starts, self.records, self.written, self.duplicates, self.gaps)
+        return "\n".join(
+            [
+                *(*lines, f"| all | {total} |", ""),
+                "| starts | records | counts written | duplicates | gaps | out of order |",
+                "|---|---|---|---|---|---|",
+                f"| {' | '.join(map(str, numbers))} | {self.out_of_order} |",
+            ]
+        )
 
 
-def moved(bootstrap: str, before: int, victim: Victim) -> int:
-    """Waits until the application has written more; how much there is then."""
-    until = time.monotonic() + WAIT_S
-    while time.monotonic() < until:
-        victim.ensure()
-        count = sum(map(len, written(bootstrap).values()))
-        if count > before:
-            return count
-        time.sleep(0.5)
-    raise TimeoutError(f"nothing was written for {WAIT_S} s")
+def judged(
+    counted: dict[bytes, list[int]], sent: Counter[bytes], killed: Counter[str], starts: int
+) -> Verdict:
+    """Compares what was written with what should have been."""
+    verdict = Verdict(killed, starts, sent.total())
+    for key in counted.keys() | sent.keys():
+        counts = counted.get(key, [])
+        once = set(counts)
+        verdict.written += len(counts)
+        verdict.duplicates += len(counts) - len(once)
+        verdict.gaps += len(set(range(1, sent[key] + 1)) - once)
+        verdict.out_of_order += counts != sorted(counts)
+    return verdict
 
 
-def run(kills: int, records: int, seed: int) -> None:
-    chance, expected = random.Random(seed), dict[bytes, int]()
-    with tempfile.TemporaryDirectory(prefix="streams-kills-") as name, ChildBroker() as broker:
-        bootstrap = broker.bootstrap_servers
+@dataclass(slots=True)
+class Run:
+    """One series of kills."""
+
+    plan: Plan
+    bootstrap: str
+    app_id: str
+    application: Application
+    broker: ChildBroker | None
+    chance: random.Random
+    sent: Counter[bytes] = field(default_factory=Counter)
+    killed: Counter[str] = field(default_factory=Counter)
+
+    def go(self) -> Verdict:
+        counted, count, order = Counted(self.bootstrap, f"{self.app_id}-counted"), 0, list[str]()
+        while self.killed.total() < self.plan.kills:
+            self.produce()
+            count = self.wait_for_more(counted, count)
+            time.sleep(self.chance.random() * 2)
+            self.produce()
+            time.sleep(self.chance.random() * 4)
+            if not order:
+                order = self.plan.victims()
+                self.chance.shuffle(order)
+            kind = order.pop()
+            if not self.kill(kind):
+                order.insert(0, kind)  # it is just being started: again, a little later
+                continue
+            self.killed[kind] += 1
+            print(f"{self.killed.total()}: killed {kind}; {count} counts", flush=True)
+        code = self.application.finish()
+        counted.look()
+        if code:
+            raise SystemExit(f"the last run ended with {code}:\n{self.application.last_words()}")
+        return judged(counted.by_key, self.sent, self.killed, self.application.starts)
+
+    def kill(self, kind: str) -> bool:
+        if kind != "broker":
+            return self.application.kill(kind, self.chance)
+        assert self.broker is not None
+        self.broker.kill()
+        time.sleep(self.chance.random() * 2)
+        self.broker.restart()
+        return True
+
+    def produce(self) -> None:
+        with ottla.Producer(self.bootstrap) as producer:
+            for _ in range(self.plan.records):
+                key, partition = b"k%d" % self.chance.randrange(KEYS), self.chance.randrange(2)
+                producer.send(f"{self.app_id}-events", key, partition=partition)
+                self.sent[key] += 1
+
+    def wait_for_more(self, counted: Counted, before: int) -> int:
+        """Waits until the application has written more; how much there is then."""
+        until = time.monotonic() + WAIT_S
+        while time.monotonic() < until:
+            self.application.ensure()
+            count = counted.look()
+            if count > before:
+                return count
+            time.sleep(0.5)
+        words = self.application.last_words()
+        raise SystemExit(f"nothing was written for {WAIT_S} s:\n{words}")
+
+
+@contextmanager
+def broker_for(plan: Plan) -> Iterator[tuple[str, ChildBroker | None]]:
+    if plan.bootstrap is not None:
+        yield plan.bootstrap, None
+        return
+    with ChildBroker() as broker:
+        yield broker.bootstrap_servers, broker
+
+
+def run(plan: Plan) -> Verdict:
+    app_id = f"kills-{plan.seed}-{os.getpid()}"
+    with (
+        tempfile.TemporaryDirectory(prefix="streams-kills-", ignore_cleanup_errors=True) as name,
+        broker_for(plan) as (bootstrap, broker),
+    ):
         with ottla.Admin(bootstrap) as admin:
-            admin.create_topics(
-                ottla.NewTopic("events", PARTITIONS), ottla.NewTopic("counts", PARTITIONS)
-            )
-        victim = Victim(Path(name), bootstrap)
-        done, count, order = 0, 0, chance.sample(VICTIMS, len(VICTIMS))
+            topics = [f"{app_id}-events", f"{app_id}-counted"]
+            admin.create_topics(*(ottla.NewTopic(topic, PARTITIONS) for topic in topics))
+        master = CLUSTER if plan.is_cluster else LOCAL
+        application = Application(Path(name), bootstrap, app_id, master)
+        chance = random.Random(plan.seed)
         try:
-            while done < kills:
-                produce(bootstrap, chance, records, expected)
-                if done:
-                    victim.ensure()
-                count = moved(bootstrap, count, victim)
-                time.sleep(chance.random() * 2)
-                produce(bootstrap, chance, records, expected)
-                time.sleep(chance.random() * 4)
-                what = order.pop()
-                if not order:
-                    order = chance.sample(VICTIMS, len(VICTIMS))
-                if what == "broker":
-                    broker.kill()
-                    time.sleep(chance.random() * 2)
-                    broker.restart()
-                elif not victim.kill(what, chance):
-                    order.append(what)  # it is just being started: again, a little later
-                    continue
-                done += 1
-                print(f"{done}: killed the {what}; {count} counts so far", flush=True)
-            code = victim.finish()
+            return Run(plan, bootstrap, app_id, application, broker, chance).go()
         finally:
-            victim.stop()
-        judge(written(bootstrap), expected, code)
-        print(f"{kills} kills, {victim.starts} starts, {sum(expected.values())} records: exact")
+            application.stop()
 
 
-def judge(found: dict[bytes, list[int]], expected: dict[bytes, int], code: int) -> None:
-    """Complains about every key that was not counted exactly once."""
-    if code:
-        raise SystemExit(f"the last run ended with {code}")
-    wrong = {
-        key: counts
-        for key, counts in found.items()
-        if counts != list(range(1, expected.get(key, 0) + 1))
-    }
-    if wrong or found.keys() != expected.keys():
-        raise SystemExit(f"not exactly once: {wrong or found.keys() ^ expected.keys()}")
-
-
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--records", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cluster", action="store_true", help="executors of their own")
+    parser.add_argument("--bootstrap", help="brokers that are there")
     given = parser.parse_args()
-    run(given.kills, given.records, given.seed)
+    plan = Plan(given.kills, given.records, given.seed, given.cluster, given.bootstrap)
+    verdict = run(plan)
+    print(verdict.table())
+    if not verdict.is_exact:
+        raise SystemExit("not exactly once")
+    print(f"{sum(verdict.killed.values())} kills: exact")
+
+
+if __name__ == "__main__":
+    main()

@@ -21,6 +21,7 @@ from typing import Final
 from ottla.clients.client import Client
 from ottla.clients.connection_settings import client_for
 from ottla.clients.consumer.group_place import GroupPlace
+from ottla.clients.group_offsets import committed_offsets
 from ottla.clients.producer.settings import ProducerSettings
 from ottla.clients.producer.transaction import Phase, Transaction
 from ottla.errors import ErrorCode, OttlaError, RequestFailed
@@ -28,6 +29,7 @@ from ottla.model.ids import TopicPartition
 from ottla.protocol.message import VERSION_MAX
 from ottla.records.builder import ProducerStamp
 from ottla.spark.batch_appender import EARLIER_TRANSACTIONS_VERSION, BatchAppender, Signature
+from ottla.spark.consumed import Consumed
 from ottla.spark.hand_over import forget
 from ottla.spark.ledger import LedgerEntry, is_written
 from ottla.spark.row_encoder import EncodedRun
@@ -55,6 +57,14 @@ class Load:
     runs: Sequence[EncodedRun]
     entry: LedgerEntry | None
     """None where it is not one of several that must not be repeated."""
+    consumed: Consumed | None = None
+    """What it was made of, where a group is to say so."""
+
+    @property
+    def topics(self) -> set[str]:
+        """Those it writes to, or else those it was made of."""
+        written = {run.where.topic for run in self.runs}
+        return written or {where.topic for where in (self.consumed.ranges if self.consumed else ())}
 
 
 async def commit_batch(plan: SinkPlan, load: Load) -> Outcome:
@@ -90,6 +100,7 @@ class BatchCommit:
         if await self._is_written(for_certain=True):
             return Outcome.WAS_WRITTEN
         try:
+            await self._check_consumed()
             await self.append()
             await self.note()
             await self.end()
@@ -120,11 +131,14 @@ class BatchCommit:
         await BatchAppender(self._client, self._settings, signature).append(self._load.runs)
 
     async def note(self) -> None:
-        """Puts the batch's number into the same transaction."""
+        """Puts the batch's number, and what it was made of, into the same transaction."""
         entry = self._load.entry
         if entry is not None:
-            offsets = entry.note({run.where.topic for run in self._load.runs})
+            offsets = entry.note(self._load.topics)
             await self._transaction.send_offsets(offsets, GroupPlace(entry.group))
+        consumed = self._load.consumed
+        if consumed is not None:
+            await self._transaction.send_offsets(consumed.note(), GroupPlace(consumed.group))
 
     async def end(self) -> None:
         """The decision: from here on the batch is written."""
@@ -133,6 +147,14 @@ class BatchCommit:
     async def _is_written(self, *, for_certain: bool) -> bool:
         entry = self._load.entry
         return entry is not None and await is_written(self._client, entry, for_certain=for_certain)
+
+    async def _check_consumed(self) -> None:
+        consumed = self._load.consumed
+        if consumed is not None:
+            group = consumed.group
+            consumed.check(
+                await committed_offsets(self._client, group, waits_for_transactions=True)
+            )
 
     async def _enlist(self, partitions: set[TopicPartition]) -> None:
         """Makes the partitions part of the transaction, where being written to does not."""

@@ -15,7 +15,8 @@ from ottla.spark.sink_plan import Delivery
 from ottla.streams.spark.checkpoint_mark import mark_checkpoint
 from ottla.streams.spark.failure_sentence import QueryFailed, is_passing, sentence
 from ottla.streams.spark.progress import QueryProgress, query_progress
-from ottla.streams.spark.queries import Queries, RunSettings
+from ottla.streams.spark.queries import Queries
+from ottla.streams.spark.run_settings import RunSettings
 from ottla.streams.spark.topics import prepare_topics
 from ottla.streams.store_view import view_of
 from ottla.streams.topology import Topology
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 RESTARTS_MAX: Final = 10
-"""How often queries are started again in the life of an application."""
+"""How often queries are started again without one of them having got anywhere."""
+_PAUSE_S_MAX: Final = 10.0
+"""Before that; a machine that has too much to do gets time to do it."""
 _log = logging.getLogger("ottla.streams")
 _LOOK_S: Final = 0.2
 _ROUNDS_MAX: Final = 1_000
@@ -204,10 +207,13 @@ class Streams:
         if failed is None or self._maker is None:
             return False
         text = str(failed)
+        if query.lastProgress is not None:
+            self._restarts = 0
         if not is_passing(text) or self._restarts >= RESTARTS_MAX:
             raise QueryFailed(query.name or "", sentence(text))
         self._restarts += 1
         _log.warning("%s is started again: %s", query.name, sentence(text))
+        time.sleep(min(_PAUSE_S_MAX, 0.1 * 2**self._restarts))
         self._queries[number] = self._maker.start(self.topology.subtopologies[number])
         return True
 

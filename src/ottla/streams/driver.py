@@ -15,7 +15,7 @@ from ottla.streams.engine.global_tables import GlobalTableUpdater
 from ottla.streams.engine.records import Headers, InputRecord, OutputRecord, Record
 from ottla.streams.engine.stores import MemoryStore, Store
 from ottla.streams.engine.table_store import TableStore
-from ottla.streams.engine.task import Surroundings, Task
+from ottla.streams.engine.task import Surroundings, Task, progress_store
 from ottla.streams.engine.wiring import DropReason
 from ottla.streams.failures import TopologyError
 from ottla.streams.operators import Sink, Source
@@ -95,7 +95,7 @@ class TopologyTestDriver:
         for part in topology.subtopologies:
             for topic in part.topics():
                 self._readers[topology.topic_name(topic, app_id)] = part.id
-            for spec in part.stores:
+            for spec in (progress_store(part), *part.stores):
                 changelog = topology.changelog_topic(spec.name, app_id)
                 self._topics[changelog] = _Topic(task_count(part, counts))
             for partition in range(task_count(part, counts)):

@@ -53,7 +53,7 @@ class Surroundings:
 def progress_store(subtopology: Subtopology) -> StoreSpec:
     """The store in which a task keeps its numbers."""
     text = NamedSerde("bytes")
-    return StoreSpec(f"progress-{subtopology.id}", StoreKind.PROGRESS, text, text, logged=False)
+    return StoreSpec(f"progress-{subtopology.id}", StoreKind.PROGRESS, text, text)
 
 
 class Task:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import (
@@ -24,27 +24,45 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ottla.clients.blocking.loop_thread import LoopThread
+from ottla.spark.batch_commit import Load, commit_batch
+from ottla.spark.consumed import Consumed
+from ottla.spark.hand_over import forget
+from ottla.spark.ledger import LedgerEntry
+from ottla.spark.offsets import from_topic_offsets
 from ottla.spark.options import Use
 from ottla.spark.plain_errors import plainly
-from ottla.spark.sink_plan import SinkPlan, sink_plan
+from ottla.spark.range_reader import RangeOfPartition
+from ottla.spark.sink_plan import Delivery, SinkPlan, sink_plan
 from ottla.spark.source_plan import SourcePlan, source_plan
 from ottla.spark.stream_reader import StreamReader
-from ottla.spark.writers import StreamWriter, write_rows
-from ottla.streams.spark.packets import input_packet, written_batches
+from ottla.spark.writers import TaskResult, write_rows
+from ottla.streams.spark.consumption import Consumption
+from ottla.streams.spark.packets import input_packets, written_batches
+from ottla.streams.spark.purge import Purge
 
 if TYPE_CHECKING:
     import pyarrow
 
 FORMAT: Final = "ottla-streams"
+PURGED: Final = "purged"
+"""Option of a read: topics whose records nobody needs once they were read."""
+WOKEN: Final = "woken"
+"""Option of a read: for how many partition numbers the first micro-batch has a packet anyway."""
+CONSUMER: Final = "consumer"
+"""Option of a write: the group whose offsets are committed with the results."""
 PACKET_READ: Final = StructType(
     [
         StructField("topic", StringType()),
         StructField("partition", IntegerType()),
         StructField("offset", LongType()),
+        StructField("next_offset", LongType()),
         StructField("records", BinaryType()),
     ]
 )
-PACKET_WRITTEN: Final = StructType([StructField("records", BinaryType())])
+PACKET_WRITTEN: Final = StructType(
+    [StructField("records", BinaryType()), StructField("consumed", StringType())]
+)
 _HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 _WRITTEN: Final = StructType(
     [
@@ -74,23 +92,44 @@ class PacketDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
         """spark.readStream"""
         del schema
+        options, own = _split(self.options)
         with plainly():
-            return PacketReader(source_plan(Use.STREAM_READ, dict(self.options)))
+            plan = source_plan(Use.STREAM_READ, options)
+            purged = [topic for topic in own.get(PURGED, "").split(",") if topic]
+            purge = Purge(purged, plan.connection)
+            return PacketReader(plan, purge, tasks_to_wake=int(own.get(WOKEN, "0")))
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamArrowWriter:
         """frame.writeStream"""
         del schema, overwrite
+        options, own = _split(self.options)
         with plainly():
-            return PacketWriter(sink_plan(Use.STREAM_WRITE, dict(self.options), _WRITTEN))
+            plan = sink_plan(Use.STREAM_WRITE, options, _WRITTEN)
+        return PacketWriter(plan, own.get(CONSUMER, ""))
+
+
+def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The connector's options, and ours."""
+    given = {name.lower(): text for name, text in options.items()}
+    own: dict[str, str] = {}
+    for name in (PURGED, WOKEN, CONSUMER):
+        if name in given:
+            own[name] = given.pop(name)
+    return given, own
 
 
 class PacketReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The connector's reader, with what its tasks read put into packets."""
 
-    def __init__(self, plan: SourcePlan) -> None:
+    def __init__(self, plan: SourcePlan, purge: Purge, *, tasks_to_wake: int) -> None:
         self._reader = StreamReader(plan)
+        self._purge = purge
+        self._tasks_to_wake = tasks_to_wake
+        self._topic = min(plan.selection.topics)
+        self._first: dict[str, Any] | None = None
+        """Where the first micro-batch begins."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as those below
         return self._reader.initialOffset()
@@ -99,6 +138,8 @@ class PacketReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._reader.getDefaultReadLimit()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Everything before `start` is finished: nobody asks for it again."""
+        self._purge.up_to(from_topic_offsets(start))
         return self._reader.latestOffset(start, limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -108,7 +149,12 @@ class PacketReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._reader.reportLatestOffset()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return self._reader.partitions(start, end)
+        """Ranges; in the first micro-batch also empty ones that wake tasks."""
+        if self._first is None:
+            self._first = start
+        wakes = range(self._tasks_to_wake if start == self._first else 0)
+        empty = [RangeOfPartition(self._topic, number, 0, 0) for number in wakes]
+        return [*empty, *self._reader.partitions(start, end)]
 
     def commit(self, end: dict[str, Any]) -> None:
         self._reader.commit(end)
@@ -118,22 +164,57 @@ class PacketReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         """One row for each batch of records."""
-        for batch in self._reader.read(partition):
-            if batch.num_rows:
-                yield input_packet(batch)
+        if isinstance(partition, RangeOfPartition):
+            yield from input_packets(partition.range, self._reader.read(partition))
+
+
+class PacketResult(WriterCommitMessage):
+    """What a task leaves to the driver."""
+
+    def __init__(self, result: TaskResult, consumed: str | None) -> None:
+        self.result = result
+        self.consumed = consumed
 
 
 class PacketWriter(DataSourceStreamArrowWriter):
     """The connector's sink, fed with what is in the packets."""
 
-    def __init__(self, plan: SinkPlan) -> None:
+    def __init__(self, plan: SinkPlan, group: str) -> None:
         self._plan = plan
-        self._writer = StreamWriter(plan)
+        self._group = group
+        """Whose offsets go along with the records."""
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         """In a task."""
-        return write_rows(self._plan, written_batches(iterator))
+        consumed = Consumption()
+        result = write_rows(self._plan, written_batches(consumed.noting(iterator)))
+        return PacketResult(result, consumed.text())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """On the driver, when all tasks of a micro-batch are done."""
-        self._writer.commit(messages, batchId)
+        if self._plan.delivery is not Delivery.EXACTLY_ONCE:
+            return
+        packets = [message for message in messages if isinstance(message, PacketResult)]
+        runs = [run for packet in packets for run in packet.result.runs]
+        consumption = Consumption()
+        for packet in packets:
+            if packet.consumed is not None:
+                consumption.add_text(packet.consumed)
+        if not runs and not consumption.ranges:
+            return
+        consumed = Consumed(self._group, consumption.ranges) if consumption.ranges else None
+        entry = LedgerEntry(self._plan.transactional_id, packets[0].result.query, batchId)
+        load = Load(self._plan.transactional_id, runs, entry, consumed)
+        loop = LoopThread("streams-sink")
+        try:
+            with plainly():
+                loop.run(commit_batch(self._plan, load))
+        finally:
+            loop.stop()
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """On the driver, when a task has failed for good, or the commit."""
+        del batchId
+        for message in messages:
+            if isinstance(message, PacketResult):
+                forget(message.result.runs)

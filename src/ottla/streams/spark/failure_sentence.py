@@ -8,8 +8,12 @@ from typing import Final
 from ottla.errors import ErrorCode, OttlaError
 
 _RAISED: Final = re.compile(r"^(?:[a-z_]+\.)*([A-Z]\w*(?:\.[A-Z]\w*)*): (.+)$", re.MULTILINE)
-_PASSING: Final = ("Python worker failed to connect back", "CANNOT_OPEN_SOCKET")
-"""What a machine with too much to do lets happen when Spark starts a process."""
+_PASSING: Final = (
+    "Python worker failed to connect back",
+    "CANNOT_OPEN_SOCKET",
+    "Python worker exited unexpectedly",
+)
+"""What a machine with too much to do lets happen when Spark starts a process, or to one."""
 _TEXT_MAX: Final = 600
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow
 
 from ottla.clients.partitioner import partition_for_key
+from ottla.spark.offset_ranges import OffsetRange
 from ottla.streams.engine.records import InputRecord, OutputRecord
 
 OUTPUT_RECORDS_MAX: Final = 20_000
@@ -22,11 +23,15 @@ INPUT_ARROW: Final = pyarrow.schema(
         ("topic", pyarrow.string()),
         ("partition", pyarrow.int32()),
         ("offset", pyarrow.int64()),
+        ("next_offset", pyarrow.int64()),
         ("records", pyarrow.binary()),
     ]
 )
-"""A packet that was read: where it is from, its first offset, and what it holds."""
-OUTPUT_ARROW: Final = pyarrow.schema([("records", pyarrow.binary())])
+"""A packet that was read: the range of offsets it is, and what it holds of them."""
+OUTPUT_ARROW: Final = pyarrow.schema(
+    [("records", pyarrow.binary()), ("consumed", pyarrow.string())]
+)
+"""A packet to write, or word of what was consumed."""
 _WRITTEN: Final = pyarrow.schema(
     [
         ("topic", pyarrow.string()),
@@ -40,21 +45,44 @@ _WRITTEN: Final = pyarrow.schema(
 _READ: Final = ("key", "value", "timestamp", "offset", "headers")
 
 
-def input_packet(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-    """A batch the connector has read of one partition, as one row."""
-    where = [batch.column(name)[0] for name in ("topic", "partition", "offset")]
+def input_packets(
+    whole: OffsetRange, batches: Iterable[pyarrow.RecordBatch]
+) -> Iterator[pyarrow.RecordBatch]:
+    """What the connector has read of a range, one row a batch; together they cover the range.
+
+    The last one goes to the end even if there is no record: offsets are taken by markers as well.
+    """
+    start, held = whole.start, None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if held is not None:
+            end = held.column("offset")[-1].as_py() + 1
+            yield _input_packet(OffsetRange(whole.where, start, end), _packed_input(held))
+            start = end
+        held = batch
+    last = b"" if held is None else _packed_input(held)
+    yield _input_packet(OffsetRange(whole.where, start, whole.end), last)
+
+
+def _input_packet(span: OffsetRange, records: bytes) -> pyarrow.RecordBatch:
+    values = (span.where.topic, span.where.partition, span.start, span.end, records)
+    return pyarrow.RecordBatch.from_arrays(
+        [pyarrow.array([one], field.type) for one, field in zip(values, INPUT_ARROW, strict=True)],
+        schema=INPUT_ARROW,
+    )
+
+
+def _packed_input(batch: pyarrow.RecordBatch) -> bytes:
     columns = [batch.column(name) for name in _READ]
     columns[2] = columns[2].cast(pyarrow.timestamp("ms", tz="UTC"), safe=False).cast("int64")
-    packed = _packed(pyarrow.RecordBatch.from_arrays(columns, names=list(_READ)))
-    arrays = [pyarrow.array([one.as_py()]) for one in where] + [pyarrow.array([packed])]
-    pairs = zip(arrays, INPUT_ARROW, strict=True)
-    return pyarrow.RecordBatch.from_arrays(
-        [array.cast(field.type) for array, field in pairs], schema=INPUT_ARROW
-    )
+    return _packed(pyarrow.RecordBatch.from_arrays(columns, names=list(_READ)))
 
 
 def input_records(packed: bytes) -> list[InputRecord]:
     """What a packet that was read holds, in order."""
+    if not packed:
+        return []
     batch = _unpacked(packed)
     keys, values, times, offsets = (batch.column(name).to_pylist() for name in _READ[:4])
     headers = batch.column("headers")
@@ -95,7 +123,8 @@ def written_batches(packets: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.
     """The rows that packets of output hold, as the connector's sink takes them."""
     for batch in packets:
         for packed in batch.column("records"):
-            yield _unpacked(packed.as_buffer())
+            if packed.is_valid:
+                yield _unpacked(packed.as_buffer())
 
 
 def _headers(record: OutputRecord) -> list[dict[str, Any]] | None:

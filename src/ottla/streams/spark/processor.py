@@ -15,8 +15,13 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from ottla.model.ids import TopicPartition
+from ottla.spark.offset_ranges import OffsetRange
+from ottla.streams.engine.records import OutputRecord
 from ottla.streams.engine.task import Task
+from ottla.streams.spark.consumption import Consumption
 from ottla.streams.spark.packets import OUTPUT_ARROW, input_records, output_packets
+from ottla.streams.spark.restoring import restore
 from ottla.streams.spark.state_cells import TaskStores, open_state
 from ottla.streams.spark.worker import Work, finish, forgetful_store, in_order, new_task
 
@@ -63,18 +68,25 @@ class PartitionProcessor(StatefulProcessor):
     def _run(self, partition: int, packets: Iterable[Any], times: TimerValues) -> Iterator[Row]:
         assert self._state is not None
         now_ms = times.getCurrentProcessingTimeInMs() if self._has_clock else _now_ms()
+        restore(self._work, int(partition), self._state)
         stores = TaskStores(self._state)
         task = new_task(self._work, int(partition), stores.open, now_ms)
-        inputs = in_order(packets)
+        read, consumed = list(packets), Consumption()
+        consumed.add_packets(read)
+        inputs = in_order(read)
         if inputs:
             task.process(inputs)
         records = finish(task)
         stores.save()
         if self._has_clock:
             self._set_timer(task, now_ms)
-        return (
-            Row(records=packed) for packed in output_packets(records, self._work.partition_counts)
-        )
+        return self._rows(records, consumed.text())
+
+    def _rows(self, records: list[OutputRecord], consumed: str | None) -> Iterator[Row]:
+        if consumed is not None:
+            yield Row(records=None, consumed=consumed)
+        for packed in output_packets(records, self._work.partition_counts):
+            yield Row(records=packed, consumed=None)
 
     def _set_timer(self, task: Task, now_ms: int) -> None:
         """Has Spark call again when the next timer of the task is due."""
@@ -98,17 +110,30 @@ def without_state(work: Work) -> MapBatches:
         tasks: dict[int, Task] = {}
         for batch in packets:
             for row in batch.to_pylist():
-                partition = row["partition"]
-                if partition not in tasks:
-                    tasks[partition] = new_task(work, partition, forgetful_store, _now_ms())
-                task = tasks[partition]
-                task.process({row["topic"]: input_records(row["records"])})
-                written = list(output_packets(task.take_outputs(), work.partition_counts))
-                yield pyarrow.RecordBatch.from_arrays(
-                    [pyarrow.array(written, pyarrow.binary())], schema=OUTPUT_ARROW
+                span = OffsetRange(
+                    TopicPartition(row["topic"], row["partition"]),
+                    row["offset"],
+                    row["next_offset"],
                 )
+                if span.where.partition not in tasks:
+                    tasks[span.where.partition] = new_task(
+                        work, span.where.partition, forgetful_store, _now_ms()
+                    )
+                task = tasks[span.where.partition]
+                task.process({span.where.topic: input_records(row["records"])})
+                yield _written(output_packets(task.take_outputs(), work.partition_counts), span)
 
     return mapped
+
+
+def _written(packets: Iterable[bytes], span: OffsetRange) -> pyarrow.RecordBatch:
+    """Packets to write, and word of what they were made of."""
+    consumed = Consumption()
+    consumed.add(span)
+    records, texts = [None, *packets], [consumed.text()]
+    texts += [None] * (len(records) - 1)
+    columns = [pyarrow.array(records, pyarrow.binary()), pyarrow.array(texts, pyarrow.string())]
+    return pyarrow.RecordBatch.from_arrays(columns, schema=OUTPUT_ARROW)
 
 
 def _now_ms() -> int:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ottla.spark.offsets import to_topic_offsets
 from ottla.spark.sink_plan import Delivery
 from ottla.streams.operators import Process
-from ottla.streams.spark.data_source import FORMAT, PACKET_WRITTEN
+from ottla.streams.partitions import task_count
+from ottla.streams.spark.checkpoint_folder import is_begun
+from ottla.streams.spark.data_source import CONSUMER, FORMAT, PACKET_WRITTEN, PURGED, WOKEN
+from ottla.streams.spark.kept_stores import has_state
 from ottla.streams.spark.processor import PartitionProcessor, without_state
+from ottla.streams.spark.resumption import Resuming, Resumption
+from ottla.streams.spark.run_settings import RunSettings, query_name
 from ottla.streams.spark.worker import Work, forgetful_store, new_task, pickled
 from ottla.streams.topology import Subtopology, Topology
 
@@ -24,33 +30,6 @@ _SOURCES_WAIT_S: Final = 60.0
 _BEFORE_SOURCES: Final = ("Initializing StreamExecution", "Initializing sources")
 CLOCK_INTERVAL_MS: Final = 1_000
 """How often a query looks at the wall clock that has timers by it."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """How an application is run."""
-
-    app_id: str
-    checkpoint: str
-    kafka: Mapping[str, str]
-    """Settings of all clients, under Kafka's names; the brokers among them."""
-    delivery: Delivery = Delivery.EXACTLY_ONCE
-    interval_ms: int = 250
-    """How often a query looks for records."""
-    batch_records_max: int = 100_000
-    options: Mapping[str, str] = field(default_factory=dict)
-    """More options of the connector, for what is read."""
-
-
-def query_name(app_id: str, part: Subtopology) -> str:
-    """The name of a sub-topology's query, and of its transactions."""
-    return f"{app_id}-{part.id}"
-
-
-def has_state(part: Subtopology) -> bool:
-    """Whether its tasks have anything to remember."""
-    kept = any(not store.is_global for store in part.stores)
-    return kept or any(isinstance(node.operator, Process) for node in part.nodes)
 
 
 def has_clock(work: Work) -> bool:
@@ -94,7 +73,7 @@ class Queries:
         return query
 
     def _start(self, part: Subtopology) -> StreamingQuery:
-        settings = self._settings
+        settings, resumption = self._settings, self._resumption(part)
         work = Work(
             self._pickled,
             tuple(sys.path),
@@ -102,28 +81,51 @@ class Queries:
             settings.app_id,
             self._counts,
             settings.kafka,
+            resumption.changelogs,
         )
         clocked = has_clock(work)
         interval_ms = max(settings.interval_ms, CLOCK_INTERVAL_MS if clocked else 0)
-        writer = self._written(self._read(part), work, is_clocked=clocked)
+        writer = self._written(self._read(part, resumption), work, is_clocked=clocked)
         return writer.trigger(processingTime=f"{interval_ms} milliseconds").start()
 
     def _kafka(self) -> dict[str, str]:
         return {f"kafka.{name}": text for name, text in self._settings.kafka.items()}
 
-    def _read(self, part: Subtopology) -> DataFrame:
+    def _place(self, part: Subtopology) -> str:
+        return f"{self._settings.checkpoint}/{part.id}"
+
+    def _resumption(self, part: Subtopology) -> Resumption:
+        """Where to go on instead, if it is not the checkpoint that says so."""
+        if is_begun(self._place(part), self._spark):
+            return Resumption()
+        return Resuming(self._topology, self._settings, self._counts).find(part)
+
+    def _read(self, part: Subtopology, resumption: Resumption) -> DataFrame:
         settings = self._settings
-        topics = [self._topology.topic_name(one, settings.app_id) for one in part.topics()]
+        names = {one: self._topology.topic_name(one, settings.app_id) for one in part.topics()}
+        own = [name for one, name in names.items() if self._topology.is_internal(one)]
         options = {
             **self._kafka(),
-            "subscribe": ",".join(topics),
+            "subscribe": ",".join(names.values()),
             "startingOffsets": "earliest",
             "includeHeaders": "true",
-            "group.id": settings.app_id,
             "maxOffsetsPerTrigger": str(settings.batch_records_max),
+            PURGED: ",".join(own),
             **settings.options,
         }
+        if settings.delivery is not Delivery.EXACTLY_ONCE:  # else offsets go with the results
+            options["group.id"] = settings.app_id
+        if resumption.offsets:
+            options["startingOffsets"] = json.dumps(to_topic_offsets(resumption.offsets))
+        if resumption.changelogs:
+            options[WOKEN] = str(task_count(part, self._short_counts(part)))
         return self._spark.readStream.format(FORMAT).options(**options).load()
+
+    def _short_counts(self, part: Subtopology) -> dict[str, int]:
+        app_id = self._settings.app_id
+        return {
+            topic: self._counts[self._topology.topic_name(topic, app_id)] for topic in part.topics()
+        }
 
     def _written(self, packets: DataFrame, work: Work, *, is_clocked: bool) -> DataStreamWriter:
         settings, part = self._settings, work.subtopology
@@ -140,8 +142,9 @@ class Queries:
         options = {
             **self._kafka(),
             "delivery": settings.delivery.value,
-            "checkpointLocation": f"{settings.checkpoint}/{part.id}",
+            "checkpointLocation": self._place(part),
         }
         if settings.delivery is Delivery.EXACTLY_ONCE:
             options["transactionalId"] = name
+            options[CONSUMER] = settings.app_id
         return frame.writeStream.format(FORMAT).queryName(name).options(**options)

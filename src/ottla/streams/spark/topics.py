@@ -10,13 +10,21 @@ from ottla.clients.topics import NewTopic
 from ottla.errors import ErrorCode
 from ottla.streams.failures import TopologyError
 from ottla.streams.partitions import partition_counts, task_count
-from ottla.streams.store_spec import StoreKind, StoreSpec
+from ottla.streams.spark.kept_stores import logged_stores
 from ottla.streams.topology import Topology
 
 _FOREVER: Final = "-1"
-_TIMED: Final = (StoreKind.WINDOW, StoreKind.SESSION, StoreKind.JOIN_WINDOW)
-_EXTRA_RETENTION_MS: Final = 24 * 60 * 60 * 1000
-"""Changelogs of windows keep them a day longer: brokers go by their own clocks."""
+_TIMES: Final = {"message.timestamp.type": "CreateTime"}
+"""Whatever the brokers' default is: times of records mean something to the engine."""
+_CHANGELOG: Final = {"cleanup.policy": "compact", **_TIMES}
+"""Of windows as well: tasks delete what is too old themselves, each by its own time."""
+_REPARTITION: Final = {
+    "cleanup.policy": "delete",
+    "retention.ms": _FOREVER,
+    "segment.bytes": str(50 * 1024 * 1024),
+    **_TIMES,
+}
+"""Kept until they are purged, in segments small enough that purging frees something."""
 
 
 def own_topics(topology: Topology, app_id: str, counts: Mapping[str, int]) -> list[NewTopic]:
@@ -25,25 +33,17 @@ def own_topics(topology: Topology, app_id: str, counts: Mapping[str, int]) -> li
         NewTopic(
             one.full_name(app_id),
             counts[one.name],
-            configs={"cleanup.policy": "delete", "retention.ms": _FOREVER},
+            configs=dict(_REPARTITION),
         )
         for one in topology.internal_topics
     ]
     for part in topology.subtopologies:
         tasks = task_count(part, counts)
         found += [
-            NewTopic(topology.changelog_topic(spec.name, app_id), tasks, configs=_kept(spec))
-            for spec in part.stores
-            if spec.logged and not spec.is_global
+            NewTopic(topology.changelog_topic(spec.name, app_id), tasks, configs=dict(_CHANGELOG))
+            for spec in logged_stores(part)
         ]
     return found
-
-
-def _kept(spec: StoreSpec) -> dict[str, str]:
-    if spec.kind not in _TIMED or spec.retention_ms is None:
-        return {"cleanup.policy": "compact"}
-    retention_ms = spec.retention_ms + _EXTRA_RETENTION_MS
-    return {"cleanup.policy": "compact,delete", "retention.ms": str(retention_ms)}
 
 
 def prepare_topics(topology: Topology, app_id: str, admin: Admin) -> dict[str, int]:

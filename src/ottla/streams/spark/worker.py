@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
@@ -38,6 +38,8 @@ class Work:
     partition_counts: Mapping[str, int]
     kafka: Mapping[str, str]
     """Settings of clients, under Kafka's names."""
+    changelogs: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """Where state is to come from changelogs: the offsets of each store's, by partition."""
 
     @property
     def topology(self) -> Topology:
