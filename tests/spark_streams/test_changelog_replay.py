@@ -5,11 +5,13 @@ from collections.abc import Iterable
 import pytest
 
 from ottla.streams import TopologyTestDriver
+from ottla.streams.engine.changelog import changelog_records
 from ottla.streams.engine.records import InputRecord, OutputRecord
+from ottla.streams.serdes import NamedSerde
 from ottla.streams.spark.kept_stores import logged_stores
 from ottla.streams.spark.pages import PagedStore
 from ottla.streams.spark.restoring import apply_record
-from ottla.streams.store_spec import StoreSpec
+from ottla.streams.store_spec import StoreKind, StoreSpec
 from streams.running import Step, random_steps
 from streams.topologies import ALL as TOPOLOGIES
 from streams.topologies import build
@@ -67,3 +69,13 @@ def test_every_store_comes_back_from_its_changelog_compacted_or_not(name: str) -
                     where = f"{spec.name}-{partition}, seed {seed}"
                     assert replayed(spec, records) == expected, where
                     assert replayed(spec, compacted(records)) == expected, where
+
+
+def test_a_held_update_that_left_its_place_and_took_it_again_is_there() -> None:
+    raw = NamedSerde("bytes")
+    spec = StoreSpec("held", StoreKind.SUPPRESSION, raw, raw)
+    early, late = bytes(7) + b"\x0a", bytes(7) + b"\x14"
+    changes = {b"t" + late + b"key": b"new", b"t" + early + b"key": None, b"kkey": late}
+    records = changelog_records(spec, changes, "topic", 0)
+    assert replayed(spec, records) == {b"kkey": late, b"t" + late + b"key": b"new"}
+    assert replayed(spec, compacted(records)) == replayed(spec, records)
