@@ -1,13 +1,19 @@
 """`ottla serve` and `ottla demo` as a user runs them."""
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import ottla
 from ottla.cli import main
 from ottla.cli.demonstration import pipeline_process
+from ottla.cli.demonstration.pipeline_process import APP_ID
+from ottla.cli.demonstration.show import ORDERS, TOPICS, prepare_topics
+from ottla.clients.address import parse_address
+from ottla.testing import Broker
 
 SECONDS_MAX = 90
 
@@ -85,3 +91,22 @@ def test_the_demonstration_says_how_to_get_its_second_part(
     said = capfd.readouterr()
     assert said.out.count("celsius") == 30
     assert said.err == ("The second part, a pipeline on Spark, needs: pip install 'ottla[spark]'\n")
+
+
+def test_a_demonstration_forgets_what_an_earlier_one_has_left() -> None:
+    with Broker() as broker, ottla.Admin(broker.bootstrap_servers) as admin:
+        address = parse_address(broker.bootstrap_servers)
+        asyncio.run(prepare_topics(address))
+        admin.create_topics(ottla.NewTopic(f"{APP_ID}-counts-changelog"), ottla.NewTopic("mine"))
+        with ottla.Producer(broker.bootstrap_servers) as producer:
+            producer.send(ORDERS, b"an order")
+        place = {"bootstrap_servers": broker.bootstrap_servers, "auto_offset_reset": "earliest"}
+        with ottla.Consumer(ORDERS, group_id=APP_ID, **place) as consumer:
+            assert len(consumer.poll(10)) == 1
+            consumer.commit()
+        asyncio.run(prepare_topics(address))
+        assert {topic.name for topic in admin.list_topics()} == {*TOPICS, "mine"}
+        assert admin.list_groups() == []
+        with ottla.Consumer(**place) as consumer:
+            where = ottla.TopicPartition(ORDERS, 0)
+            assert consumer.end_offsets(where) == {where: 0}

@@ -34,7 +34,6 @@ class Ending:
 
     def work_begins(self) -> None:
         """From now on the command looks at `is_wanted` by itself."""
-        self.listen()
         self._is_starting = False
 
     def _hear(self, number: int, frame: FrameType | None) -> None:

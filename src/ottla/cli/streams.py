@@ -68,9 +68,10 @@ def run(
     with open_display(app.app_id, as_json=as_json) as display:
         display.show(Report("Spark starts"))
         with _quiet_session(app.app_id, cores, quick_start=quick_start) as spark:
-            ending.work_begins()
+            ending.listen()  # Spark has taken Ctrl-C for itself
             display.show(Report("queries start"))
             with app.start(spark):
+                ending.work_begins()
                 _watch(app, display, ending, once=once)
 
 

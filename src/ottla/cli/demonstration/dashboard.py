@@ -58,6 +58,18 @@ class Moment:
         delays_ms = self.tally.delays_ms
         return f"{median(delays_ms) / 1000:.1f} s" if delays_ms else "-"
 
+    @property
+    def batch(self) -> str:
+        """The number of the last micro-batch."""
+        numbers = [query.batch_id for query in self.report.queries if query.batch_id >= 0]
+        return str(max(numbers)) if numbers else "-"
+
+    @property
+    def batch_duration(self) -> str:
+        """How long it took."""
+        durations_ms = [query.duration_ms for query in self.report.queries]
+        return f"{max(durations_ms):,} ms" if any(durations_ms) else "-"
+
 
 class Dashboard(Protocol):
     """Where moments are shown."""
@@ -137,8 +149,8 @@ def _numbers(moment: Moment) -> Table:
         "counted": f"{tally.counted:,}",
         "lag": f"{moment.lag:,}",
         "order to result": moment.delay,
-        "micro-batches": str(max((q.batch_id + 1 for q in moment.report.queries), default=0)),
-        "last took": f"{max((q.duration_ms for q in moment.report.queries), default=0):,} ms",
+        "micro-batch": moment.batch,
+        "took": moment.batch_duration,
     }
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)

@@ -17,6 +17,7 @@ from ottla.cli.demonstration.tally import Tally
 from ottla.cli.session import client_options, consumer_at, producer_at
 from ottla.clients.address import Address
 from ottla.clients.client import Client
+from ottla.clients.groups import delete_groups, list_groups
 from ottla.clients.topics import NewTopic, create_topics, delete_topics, list_topics
 from ottla.model.ids import TopicPartition
 
@@ -38,19 +39,25 @@ SEED: Final = 1729
 
 
 async def prepare_topics(address: Address) -> None:
-    """The demonstration's own topics, empty: what an earlier one has left in them goes."""
+    """The demonstration's own topics, empty: what an earlier one has left goes."""
     async with Client([address], client_options(TIMEOUT_S)) as client:
-        there = [topic.name for topic in await list_topics(client)]
-        old = [name for name in there if name in TOPICS or name.startswith(f"{APP_ID}-")]
-        if old:
-            for deleted in await delete_topics(client, old):
-                if deleted.error:
-                    raise deleted.error
+        await _forget_earlier(client)
         for created in await create_topics(client, [NewTopic(n, PARTITION_COUNT) for n in TOPICS]):
             if created.error:
                 raise created.error
         for name in TOPICS:
             await client.wait_for_topic(name)
+
+
+async def _forget_earlier(client: Client) -> None:
+    """Deletes the topics and the groups, by which the pipeline would go on where it was."""
+    groups = [group.id for group in await list_groups(client)]
+    await delete_groups(client, [name for name in groups if name.startswith(APP_ID)])
+    there = [topic.name for topic in await list_topics(client)]
+    old = [name for name in there if name in TOPICS or name.startswith(f"{APP_ID}-")]
+    for deleted in await delete_topics(client, old) if old else []:
+        if deleted.error:
+            raise deleted.error
 
 
 async def show_pipeline(
