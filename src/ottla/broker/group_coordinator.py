@@ -72,7 +72,7 @@ class GroupShardOnLog:
 
     def replay(self, record: NewRecord, producer: ProducerStamp) -> None:
         producer_id = producer.producer_id if producer.is_transactional else -1
-        self.groups.replay(record.key, record.value, producer_id=producer_id)
+        self.groups.replay_new(record, producer_id=producer_id)
 
     def append_failed(self, decision: Decision, code: ErrorCode) -> Decision:
         return self.groups.append_failed(decision, code)

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
 from ottla.broker.partition import Partition
+from ottla.broker.shard_timers import ShardTimers
 from ottla.coordination.decision import (
     NewRecord,
     Reply,
-    StartTimer,
     Ticket,
     TimerChange,
     TimerKey,
@@ -98,7 +98,7 @@ class ShardRuntime:
         self._is_closed = False
         self._last_ticket = 0
         self._waiting: dict[Ticket, asyncio.Future[Message]] = {}
-        self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
+        self._timers = ShardTimers(self._fire)
         self._commits: set[asyncio.Task[None]] = set()
 
     @property
@@ -181,7 +181,7 @@ class ShardRuntime:
             for record in decision.records:
                 self._shard.replay(record, producer)
         for change in decision.timers:
-            self._change_timer(change)
+            self._timers.change(change)
         end_offset = self._log.end_offset
         if self._partition.is_committed(end_offset):
             self._conclude(decision)
@@ -209,9 +209,7 @@ class ShardRuntime:
     def close(self) -> None:
         """Another broker, or none, coordinates from now on."""
         self._is_closed = True
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._timers.stop()
         for task in tuple(self._commits):
             task.cancel()
         for future in self._waiting.values():
@@ -289,17 +287,7 @@ class ShardRuntime:
                 future.set_result(reply.response)
         self._shard.committed(decision, self)
 
-    def _change_timer(self, change: TimerChange) -> None:
-        running = self._timers.pop(change.key, None)
-        if running is not None:
-            running.cancel()
-        if isinstance(change, StartTimer):
-            self._timers[change.key] = asyncio.get_running_loop().call_later(
-                change.delay_ms / 1000, self._fire, change.key
-            )
-
     def _fire(self, key: TimerKey) -> None:
-        self._timers.pop(key, None)
         self.carry_out(self._shard.timer_fired(key, self._clock.now_ms()))
 
 

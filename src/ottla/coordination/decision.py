@@ -50,12 +50,17 @@ class StopTimer(msgspec.Struct, frozen=True):
 
 TimerChange = StartTimer | StopTimer
 
+Said = tuple[Message, Message | None]
+"""The key and the value of a record; no value is a tombstone."""
+
 
 class NewRecord(msgspec.Struct, frozen=True):
     """One encoded record of a coordinator's log; without a value it is a tombstone."""
 
     key: bytes
     value: bytes | None
+    said: Said | None = None
+    """What key and value say, where whoever made the record knows it: then nobody reads it back."""
 
 
 class Decision(msgspec.Struct, frozen=True):

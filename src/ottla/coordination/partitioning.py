@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 _BITS_32: Final = 0xFFFFFFFF
 _SIGN_BIT: Final = 0x80000000
+_KEPT_MAX: Final = 8192
+_KEPT_LENGTH_MAX: Final = 100
+"""Longer keys are not remembered, so that no client fills the memory with them."""
 
 
 def java_hash(text: str) -> int:
@@ -19,5 +23,8 @@ def java_hash(text: str) -> int:
 
 def partition_of(key: str, partition_count: int) -> int:
     """Where the original puts it too: the hash without its sign, but zero for the smallest."""
-    value = java_hash(key)
+    value = _known_hash(key) if len(key) <= _KEPT_LENGTH_MAX else java_hash(key)
     return (0 if value == -_SIGN_BIT else abs(value)) % partition_count
+
+
+_known_hash = lru_cache(_KEPT_MAX)(java_hash)

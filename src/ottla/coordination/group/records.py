@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from ottla.coordination.decision import NewRecord
@@ -30,6 +31,10 @@ _GROUP_VALUE_VERSION: Final = 3
 _OFFSET_VALUE_VERSION: Final = 3
 OFFSET_VALUE_VERSION_WITH_TOPIC_ID: Final = 4
 _OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
+_KEPT_MAX: Final = 8192
+"""So many keys of offsets are remembered: groups commit the same partitions again and again."""
+_KEPT_LENGTH_MAX: Final = 100
+"""Keys of groups with longer names are not, so that no client fills the memory with them."""
 
 _CLASSES: Final[dict[int, tuple[type[Message], type[Message]]]] = {
     schema_of(key_class).record_type: (key_class, value_class)
@@ -106,7 +111,7 @@ def _split(data: bytes) -> tuple[int, memoryview]:
 
 def new_record(key: Message, value: Message | None, version: int = 0) -> NewRecord:
     """A record to be written; a tombstone where there is no value."""
-    encoded_key = _PREFIX.pack(schema_of(type(key)).record_type) + encode(key, 0)
+    encoded_key = _encoded_key(key)
     if value is None:
         return NewRecord(encoded_key, None)
     return NewRecord(encoded_key, _PREFIX.pack(version) + encode(value, version))
@@ -121,9 +126,26 @@ def offset_record(key: OffsetCommitKey, value: OffsetCommitValue) -> NewRecord:
     """An offset a group has committed."""
     if value.expire_timestamp >= 0:
         return new_record(key, value, _OFFSET_VALUE_VERSION_WITH_EXPIRY)
-    if value.topic_id != NO_TOPIC_ID:
-        return new_record(key, value, OFFSET_VALUE_VERSION_WITH_TOPIC_ID)
-    return new_record(key, value, _OFFSET_VALUE_VERSION)
+    # These versions say all of the value but what it does not have.
+    with_id = value.topic_id != NO_TOPIC_ID
+    version = OFFSET_VALUE_VERSION_WITH_TOPIC_ID if with_id else _OFFSET_VALUE_VERSION
+    encoded_value = _PREFIX.pack(version) + encode(value, version)
+    return NewRecord(_offset_key(key), encoded_value, (key, value))
+
+
+def _offset_key(key: OffsetCommitKey) -> bytes:
+    if len(key.group) > _KEPT_LENGTH_MAX:
+        return _encoded_key(key)
+    return _known_offset_key(key.group, key.topic, key.partition)
+
+
+@lru_cache(_KEPT_MAX)
+def _known_offset_key(group: str, topic: str, partition: int) -> bytes:
+    return _encoded_key(OffsetCommitKey(group=group, topic=topic, partition=partition))
+
+
+def _encoded_key(key: Message) -> bytes:
+    return _PREFIX.pack(schema_of(type(key)).record_type) + encode(key, 0)
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> NewRecord:

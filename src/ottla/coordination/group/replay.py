@@ -5,6 +5,7 @@ On loading, records come from a compacted log: what they say is taken as it is, 
 
 from __future__ import annotations
 
+from ottla.coordination.decision import Said
 from ottla.coordination.group.classic_group import ClassicGroup
 from ottla.coordination.group.classic_membership import apply_generation
 from ottla.coordination.group.consumer_group import ConsumerGroup
@@ -35,8 +36,11 @@ class Replay:
     def record(self, key: bytes, value: bytes | None, producer_id: int) -> None:
         """Take one record; those of other kinds of groups are not ours to read."""
         decoded = decode_record(key, value)
-        if decoded is None:
-            return
+        if decoded is not None:
+            self.said(decoded, producer_id)
+
+    def said(self, decoded: Said, producer_id: int) -> None:
+        """Take what a record of ours says."""
         match decoded:
             case OffsetCommitKey() as commit, None:
                 self._offsets.remove((commit.group, commit.topic, commit.partition))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ottla.coordination.decision import Caller, Decision, Ticket, TimerKey
+from ottla.coordination.decision import Caller, Decision, NewRecord, Ticket, TimerKey
 from ottla.coordination.group import timer_keys
 from ottla.coordination.group.classic_group import ClassicGroup, ClassicState
 from ottla.coordination.group.classic_guests import ClassicGuests
@@ -126,6 +126,13 @@ class GroupShard:
     ) -> None:
         """Apply one record of the log: while loading, and after each append."""
         self._replay.record(key, value, producer_id)
+
+    def replay_new(self, record: NewRecord, *, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Apply a record that was just written."""
+        if record.said is not None:
+            self._replay.said(record.said, producer_id)
+        else:
+            self._replay.record(record.key, record.value, producer_id)
 
     def replay_marker(self, producer_id: int, is_commit: bool) -> None:
         """Apply the end of a producer's transaction."""
