@@ -1,4 +1,4 @@
-"""Compiled expressions, and chains of nodes made of them, give what a plain walk over them gives."""
+"""Compiled expressions, and chains of nodes made of them, give what a walk over them gives."""
 
 from collections.abc import Callable
 from typing import Any

@@ -14,11 +14,12 @@ Invariants:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from ottla.streams.expressions import (
     CASTS,
@@ -34,6 +35,7 @@ from ottla.streams.expressions import (
     text,
 )
 
+T = TypeVar("T")
 Evaluate = Callable[[Any, Any], Any]
 """A function of key and value."""
 DEPTH_MAX: Final = 40
@@ -59,7 +61,20 @@ class Made:
     fields: Mapping[str, Part]
 
 
-Part = Name | Made
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """An object with an attribute for each field that is read of it; the whole is not there."""
+
+    text: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    """By the names of fields; grows while code is written."""
+
+
+class NeedsWhole(Exception):
+    """The code cannot do with the fields of a row."""
+
+
+Part = Name | Made | Row
 NOTHING: Final = Name("None")
 
 
@@ -131,6 +146,10 @@ class Code:
             self.line("pass")
         self._depth -= 1
 
+    def mentions(self, name: str) -> bool:
+        """Whether any line may use a name: some that do not are taken to do."""
+        return any(re.search(rf"\b{name}\b", line) for line in self._lines)
+
     @property
     def is_deep(self) -> bool:
         return self._depth > DEPTH_MAX
@@ -144,7 +163,7 @@ class Code:
 
 def evaluator(expression: Expression, *, negated: bool = False) -> Evaluate:
     """The expression as a function of key and value; the same one for the same object."""
-    return _evaluator(_Same(expression.node), negated)
+    return _evaluator(Same(expression.node), negated)
 
 
 def maybe_negated(node: Node, negated: bool) -> Node:
@@ -152,23 +171,23 @@ def maybe_negated(node: Node, negated: bool) -> Node:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Same:
-    """A node by identity: 1, 1.0 and True are equal, and yet different expressions."""
+class Same(Generic[T]):
+    """An object by identity, for caches: 1 and True are equal, and yet different expressions."""
 
-    node: Node
+    held: T
 
     def __hash__(self) -> int:
-        return id(self.node)
+        return id(self.held)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.node is self.node
+        return isinstance(other, Same) and other.held is self.held
 
 
 @lru_cache(maxsize=_FUNCTIONS_KEPT)
-def _evaluator(same: _Same, negated: bool = False) -> Evaluate:
+def _evaluator(same: Same[Node], negated: bool = False) -> Evaluate:
     code = Code(depth=1)
     scope = Scope(Name("key"), Name("value"))
-    found = whole(code, scope, write(code, scope, maybe_negated(same.node, negated)))
+    found = whole(code, scope, write(code, scope, maybe_negated(same.held, negated)))
     made: Evaluate = code.function(
         ["def evaluate(key, value):"], [f"    return {found.text}"], "evaluate"
     )
@@ -186,6 +205,8 @@ def whole(code: Code, scope: Scope, part: Part) -> Name:
     """A name that holds the part, a dict where it was made of fields."""
     if isinstance(part, Name):
         return part
+    if isinstance(part, Row):
+        raise NeedsWhole
     if id(part) not in scope.whole:
         texts = [f"{name!r}: {whole(code, scope, one).text}" for name, one in part.fields.items()]
         scope.whole[id(part)] = code.set("{" + ", ".join(texts) + "}", may_be_none=False)
@@ -217,7 +238,10 @@ def _field(code: Code, scope: Scope, of: Part, name: str) -> Part:
     if isinstance(of, Made):
         return of.fields.get(name, NOTHING)
     found = scope.read.get((of.text, name))
-    if found is None:
+    if found is None and isinstance(of, Row):
+        attribute = of.attributes.setdefault(name, f"f{len(of.attributes)}")
+        found = scope.read[of.text, name] = code.set(f"{of.text}.{attribute}")
+    elif found is None:
         of_dict, of_other = f"{of.text}.get({name!r})", f"field_of({of.text}, {name!r})"
         found = code.set(f"{of_dict} if type({of.text}) is dict else {of_other}")
         scope.read[of.text, name] = found
@@ -246,7 +270,7 @@ def _written_apart(code: Code, scope: Scope, node: Node) -> Part:
     """The expression's lines here, or where blocks are deep, a call of a function of its own."""
     if not code.is_deep:
         return write(code, scope, node)
-    function = code.constant(_evaluator(_Same(node)))
+    function = code.constant(_evaluator(Same(node)))
     key, value = whole(code, scope, scope.key), whole(code, scope, scope.value)
     return code.set(f"{function}({key.text}, {value.text})")
 

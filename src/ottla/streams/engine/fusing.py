@@ -18,7 +18,16 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ottla.streams.engine.wiring import Forward
-from ottla.streams.expression_code import Code, Name, Part, Scope, maybe_negated, whole, write
+from ottla.streams.expression_code import (
+    Code,
+    Name,
+    Part,
+    Same,
+    Scope,
+    maybe_negated,
+    whole,
+    write,
+)
 from ottla.streams.expressions import Expression
 from ottla.streams.operators import (
     Branch,
@@ -53,31 +62,19 @@ class Chain:
 
 def chains_of(part: Subtopology) -> Mapping[str, Chain]:
     """The chains of a sub-topology, by their first nodes; written once for the same object."""
-    return _chains(_Same(part))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Same:
-    """A sub-topology by identity: expressions have no equality of their own."""
-
-    part: Subtopology
-
-    def __hash__(self) -> int:
-        return id(self.part)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.part is self.part
+    return _chains(Same(part))
 
 
 @lru_cache(maxsize=_SUBTOPOLOGIES_KEPT)
-def _chains(same: _Same) -> Mapping[str, Chain]:
-    nodes = {node.name: node for node in same.part.nodes}
-    fused = [node for node in same.part.nodes if is_fused(node)]
+def _chains(same: Same[Subtopology]) -> Mapping[str, Chain]:
+    part = same.held
+    nodes = {node.name: node for node in part.nodes}
+    fused = [node for node in part.nodes if is_fused(node)]
     firsts = [node for node in fused if not is_fused(nodes[node.parents[0]])]
     found: dict[str, Chain] = {}
     while firsts:
         first = firsts.pop()
-        found[first.name] = chain = _chain(same.part, first)
+        found[first.name] = chain = _chain(part, first)
         # a chain ends early where blocks are too deep, and another one begins
         firsts += [nodes[leaf] for leaf in chain.leaves if is_fused(nodes[leaf])]
     return found

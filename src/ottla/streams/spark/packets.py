@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow
 
-from ottla.clients.partitioner import partition_for_key
+from ottla.records.arrow_encode import place_table
 from ottla.spark.offset_ranges import OffsetRange
 from ottla.streams.engine.records import InputRecord, OutputRecord
 
@@ -110,7 +110,7 @@ def output_packets(
             [record.value for record in some],
             [record.timestamp_ms for record in some],
             [_headers(record) for record in some],
-            [_partition(record, partition_counts) for record in some],
+            _partitions(some, partition_counts),
         ]
         arrays = [
             pyarrow.array(column, field.type)
@@ -133,14 +133,20 @@ def _headers(record: OutputRecord) -> list[dict[str, Any]] | None:
     return [{"key": name, "value": value} for name, value in record.headers]
 
 
-def _partition(record: OutputRecord, counts: Mapping[str, int]) -> int | None:
+def _partitions(records: Sequence[OutputRecord], counts: Mapping[str, int]) -> list[int | None]:
     """None where the sink is to choose: by the key's bytes, or any."""
-    if record.partition is not None or record.partition_key is None:
-        return record.partition
-    count = counts.get(record.topic)
-    if count is None:  # a topic that a function named: only windowed keys would differ
-        return None
-    return partition_for_key(record.partition_key, count)
+    chosen = [record.partition for record in records]
+    by_topic: dict[str, list[int]] = {}
+    for row, record in enumerate(records):
+        if record.partition is None and record.partition_key is not None:
+            by_topic.setdefault(record.topic, []).append(row)
+    for topic, rows in by_topic.items():
+        if topic in counts:  # else a function named it: only windowed keys would differ
+            keys = pyarrow.array([records[row].partition_key for row in rows], pyarrow.binary())
+            placed = place_table(pyarrow.table({"key": keys}), counts[topic]).to_pylist()
+            for row, place in zip(rows, placed, strict=True):
+                chosen[row] = place
+    return chosen
 
 
 def _packed(batch: pyarrow.RecordBatch) -> bytes:
@@ -153,3 +159,19 @@ def _packed(batch: pyarrow.RecordBatch) -> bytes:
 def _unpacked(packed: bytes | pyarrow.Buffer) -> pyarrow.RecordBatch:
     with pyarrow.ipc.open_stream(packed) as stream:
         return stream.read_next_batch()
+
+
+def read_columns(packed: bytes) -> pyarrow.RecordBatch:
+    """What a packet that was read holds: key, value, timestamp in ms, offset and headers."""
+    return _unpacked(packed)
+
+
+def column_packets(topic: str, rows: pyarrow.RecordBatch) -> Iterator[bytes]:
+    """Rows that are to be written to one topic: key, value, timestamp in ms, headers, partition."""
+    for first in range(0, rows.num_rows, OUTPUT_RECORDS_MAX):
+        some = rows.slice(first, OUTPUT_RECORDS_MAX)
+        columns = [pyarrow.repeat(topic, some.num_rows)]
+        columns += [
+            some.column(field.name).cast(field.type) for field in _WRITTEN if field.name != "topic"
+        ]
+        yield _packed(pyarrow.RecordBatch.from_arrays(columns, schema=_WRITTEN))

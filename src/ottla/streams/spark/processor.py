@@ -19,6 +19,7 @@ from ottla.model.ids import TopicPartition
 from ottla.spark.offset_ranges import OffsetRange
 from ottla.streams.engine.records import OutputRecord
 from ottla.streams.engine.task import Task
+from ottla.streams.spark.compiled_columns import column_chains, packets_by_columns
 from ottla.streams.spark.consumption import Consumption
 from ottla.streams.spark.packets import OUTPUT_ARROW, input_records, output_packets
 from ottla.streams.spark.restoring import restore
@@ -108,6 +109,7 @@ def without_state(work: Work) -> MapBatches:
 
     def mapped(packets: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         tasks: dict[int, Task] = {}
+        chains = column_chains(work.topology, work.subtopology, work.app_id)
         for batch in packets:
             for row in batch.to_pylist():
                 span = OffsetRange(
@@ -115,13 +117,18 @@ def without_state(work: Work) -> MapBatches:
                     row["offset"],
                     row["next_offset"],
                 )
-                if span.where.partition not in tasks:
-                    tasks[span.where.partition] = new_task(
-                        work, span.where.partition, forgetful_store, _now_ms()
-                    )
-                task = tasks[span.where.partition]
-                task.process({span.where.topic: input_records(row["records"])})
-                yield _written(output_packets(task.take_outputs(), work.partition_counts), span)
+                written = packets_by_columns(
+                    chains, span.where.topic, row["records"], work.partition_counts
+                )
+                if written is None:
+                    if span.where.partition not in tasks:
+                        tasks[span.where.partition] = new_task(
+                            work, span.where.partition, forgetful_store, _now_ms()
+                        )
+                    task = tasks[span.where.partition]
+                    task.process({span.where.topic: input_records(row["records"])})
+                    written = list(output_packets(task.take_outputs(), work.partition_counts))
+                yield _written(written, span)
 
     return mapped
 
