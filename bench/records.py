@@ -11,12 +11,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from ottla.clients.producer.batch import ProducerBatch
 from ottla.records import speed
 from ottla.records.arrow_decode import decode_batches
 from ottla.records.arrow_encode import TableEncoding, encode_table
@@ -24,10 +26,11 @@ from ottla.records.batch import RecordBatch
 from ottla.records.builder import build_batch
 from ottla.records.compression import Compression
 from ottla.records.record import Record
-from ottla.records.rows import EncodableRow, build_rows, read_records, read_rows
+from ottla.records.rows import read_records, read_rows
 
 KEY_BYTES = 10
 TOTAL_BYTES = 4_000_000
+LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,6 @@ class Prepared:
 
     load: Load
     groups: list[list[Record]]
-    rows: list[list[EncodableRow]]
     batches: list[RecordBatch]
     table: Any
 
@@ -90,8 +92,7 @@ def prepare(load: Load) -> Prepared:
         )
         for group in groups
     ]
-    rows = [[(r.timestamp, r.key, r.value, r.headers) for r in group] for group in groups]
-    return Prepared(load, groups, rows, batches, decode_batches(batches, 0))
+    return Prepared(load, groups, batches, decode_batches(batches, 0))
 
 
 def encode_arrow(prepared: Prepared) -> None:
@@ -102,8 +103,15 @@ def encode_arrow(prepared: Prepared) -> None:
 
 
 def encode_rows(prepared: Prepared) -> None:
-    for rows in prepared.rows:
-        build_rows(rows, compression=prepared.load.compression)
+    """As a producer does, which gathers them one by one."""
+    for group in prepared.groups:
+        batch = ProducerBatch("topic", 0, 0.0)
+        batch.open(sys.maxsize, LOCK)
+        add = batch.add
+        for record in group:
+            add(record.timestamp, record.key, record.value)
+        batch.close()
+        batch.encode(prepared.load.compression, None)
 
 
 def encode_records(prepared: Prepared) -> None:

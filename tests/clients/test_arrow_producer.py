@@ -333,3 +333,29 @@ def test_the_asynchronous_face_does_the_same(bootstrap: str, topic: str) -> None
 
     assert asyncio.run(send()) == 8000
     assert numbers(read(bootstrap, topic, 8000)) == list(range(8000))
+
+
+@in_both_ways
+@pytest.mark.parametrize(
+    "settings",
+    [{"acks": "all"}, {"acks": "1"}, {"acks": "0"}, {"acks": "all", "enable_idempotence": False}],
+    ids=["idempotent", "acks=1", "acks=0", "not idempotent"],
+)
+def test_tables_larger_than_the_buffer_arrive_whole_one_after_the_other(
+    bootstrap: str, topic: str, loops: Loops, settings: dict[str, Any]
+) -> None:
+    """Batches take the memory of those before them, and not before those are sent."""
+    tables = [
+        pyarrow.table({"value": [bytes([65 + number]) * 1000 for _ in range(2000)]})
+        for number in range(6)
+    ]
+    with (
+        using(loops),
+        ottla.Producer(bootstrap, buffer_memory=3_000_000, **settings) as producer,
+    ):
+        for table in tables:
+            assert producer.send_arrow(topic, table, partition=1).record_count == 2000
+    found = read(bootstrap, topic, 12_000)
+    assert [record.value for record in found] == [
+        value.as_py() for table in tables for value in table["value"]
+    ]

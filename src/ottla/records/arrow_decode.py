@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from ottla.errors import InvalidRecord
+from ottla.errors import CorruptBatch, InvalidRecord
 from ottla.records import speed
 from ottla.records.arrow_schema import (
     TIMESTAMP_TYPE,
@@ -77,30 +77,58 @@ def decode_chunks(
     window: Window,
     columns: Sequence[str],
     *,
+    checks_crc: bool = False,
     limit_bytes: int = DECOMPRESSED_BYTES_MAX,
 ) -> Iterator[pyarrow.RecordBatch]:
     """The same a chunk at a time, with these columns only: what is not asked for costs little.
 
-    Memory is taken for one chunk at a time: about CHUNK_BYTES and a batch twice.
+    CorruptBatch where a checksum is to agree with its batch and does not. Memory is taken for one
+    chunk at a time: about CHUNK_BYTES and a batch twice.
     """
     schema = schema_of(tuple(columns))
-    for chunk in _chunks(batches, window, limit_bytes):
+    for chunk in _chunks(batches, window, limit_bytes, checks_crc=checks_crc):
         decoded = _decode_chunk(chunk, partition, window, schema)
         if decoded.num_rows:
             yield decoded
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A batch, and its records' bytes."""
+
+    batch: RecordBatch
+    payload: Data
+    shape: RecordShape
+    is_unchecked: bool
+    """Whether its checksum is still to be compared."""
+
+    def check(self) -> None:
+        """Raises where the bytes are not those that were written, or too few for the records."""
+        if self.is_unchecked:
+            _check_crc(self.batch)
+        if not 0 <= self.shape.record_count <= len(self.payload):
+            raise InvalidRecord(f"{self.shape.record_count} records in {len(self.payload)} bytes")
+
+
+def _check_crc(batch: RecordBatch) -> None:
+    if not batch.is_intact():
+        raise CorruptBatch(f"the batch at offset {batch.base_offset} arrived damaged")
+
+
 def _chunks(
-    batches: Iterable[RecordBatch], window: Window, limit_bytes: int
-) -> Iterator[list[tuple[Data, RecordShape]]]:
-    """Payloads and their shapes, so many at a time that no column outgrows its 2 GiB."""
-    chunk: list[tuple[Data, RecordShape]] = []
+    batches: Iterable[RecordBatch], window: Window, limit_bytes: int, *, checks_crc: bool
+) -> Iterator[list[_Part]]:
+    """Batches, so many at a time that no column outgrows its 2 GiB."""
+    chunk: list[_Part] = []
     size_bytes = 0
     for batch in batches:
         if batch.is_control or not _overlaps(batch, window):
             continue
+        if checks_crc and batch.is_compressed:
+            _check_crc(batch)
         payload = speed.payload_of(batch, limit_bytes)
-        chunk.append((payload, batch.shape()))
+        is_unchecked = checks_crc and not batch.is_compressed
+        chunk.append(_Part(batch, payload, batch.shape(), is_unchecked))
         size_bytes += len(payload)
         if size_bytes >= CHUNK_BYTES:
             yield chunk
@@ -114,33 +142,52 @@ def _overlaps(batch: RecordBatch, window: Window) -> bool:
     return batch.last_offset >= window.start_offset and batch.base_offset < window.end_offset
 
 
-def _decode_chunk(
-    chunk: list[tuple[Data, RecordShape]], partition: int, window: Window, schema: pyarrow.Schema
-) -> pyarrow.RecordBatch:
-    arrow = require_pyarrow()
+def _room(chunk: list[_Part]) -> int:
+    """For how many rows memory is asked."""
     room = 0
-    for payload, shape in chunk:
-        if not 0 <= shape.record_count <= len(payload):  # before memory is asked for
-            raise InvalidRecord(f"{shape.record_count} records in {len(payload)} bytes")
-        room += shape.record_count
+    for part in chunk:
+        if not 0 <= part.shape.record_count <= len(part.payload):
+            part.check()
+        room += part.shape.record_count
+    return room
+
+
+def _decode_chunk(
+    chunk: list[_Part], partition: int, window: Window, schema: pyarrow.Schema
+) -> pyarrow.RecordBatch:
+    """Each batch is checked, searched and copied before the next: then it is in the cache."""
+    arrow = require_pyarrow()
+    room = _room(chunk)
     numbers = arrow.allocate_buffer(16 * room)
     places, ends = _places(3, room)
     index = speed.decoding.RecordIndex(memoryview(numbers).cast("q"), places)
     index.first_offset = window.start_offset
     index.last_offset = window.end_offset - 1
+    bytes_max = sum(len(part.payload) for part in chunk)
+    copies = [
+        _Copy(places, column, bytes_max)
+        for column, name in ((_KEYS, "key"), (_VALUES, "value"))
+        if name in schema.names
+    ]
     spans = []
-    for payload, shape in chunk:
+    for part in chunk:
         first = places.count
-        index.add(payload, shape)
-        spans.append(_Span(payload, first, places.count, shape.append_time is not None))
+        part.check()
+        index.add(part.payload, part.shape)
+        is_append_time = part.shape.append_time is not None
+        span = _Span(part.payload, first, places.count, is_append_time)
+        for copy in copies:
+            copy.add(span)
+        spans.append(span)
     count = places.count
+    binaries = {copy.column: copy for copy in copies}
     make: dict[str, Callable[[], pyarrow.Array]] = {
         "offset": lambda: arrow.Array.from_buffers(arrow.int64(), count, [None, numbers]),
         "timestamp": lambda: arrow.Array.from_buffers(
             arrow.timestamp("ms", tz="UTC"), count, [None, numbers.slice(8 * room)]
         ),
-        "key": lambda: _binary(places, ends, _KEYS, spans),
-        "value": lambda: _binary(places, ends, _VALUES, spans),
+        "key": lambda: binaries[_KEYS].array(ends),
+        "value": lambda: binaries[_VALUES].array(ends),
         "headers": lambda: _headers(places, ends, spans),
         "partition": lambda: arrow.repeat(arrow.scalar(partition, arrow.int32()), count),
         TIMESTAMP_TYPE: lambda: _timestamp_types(spans, count),
@@ -171,26 +218,50 @@ def _places(columns: int, room: int) -> tuple[Places, pyarrow.Buffer]:
     return places, ends
 
 
+class _Copy:
+    """A column of bytes, copied together from where its values stand."""
+
+    __slots__ = ("_data", "_places", "_target", "column")
+
+    def __init__(self, places: Places, column: int, bytes_max: int) -> None:
+        """Takes memory for as many bytes as there can be; what is too much is given back."""
+        self.column = column
+        self._places = places
+        self._data = require_pyarrow().allocate_buffer(bytes_max, resizable=True)
+        self._target = memoryview(self._data).cast("B")
+
+    def add(self, span: _Span) -> None:
+        """Copies the values of these rows, behind those of the rows before."""
+        starts_of, ends_of = self._places.starts_of(self.column), self._places.ends_of(self.column)
+        first, end = span.first, span.end
+        if ends_of[first] < ends_of[end]:
+            speed.decoding.copy_values(
+                span.payload, starts_of[first:end], ends_of[first : end + 1], self._target
+            )
+
+    def array(self, ends: pyarrow.Buffer) -> pyarrow.BinaryArray:
+        """All of them."""
+        arrow = require_pyarrow()
+        places = self._places
+        self._target.release()  # a buffer that is looked at cannot change its size
+        self._data.resize(places.ends_of(self.column)[places.count], shrink_to_fit=True)
+        null_count, bitmap = speed.decoding.validity(places.starts_of(self.column))
+        buffers = [
+            arrow.py_buffer(bitmap) if null_count else None,
+            _ends_of(places, ends, self.column),
+            self._data,
+        ]
+        return arrow.Array.from_buffers(arrow.binary(), places.count, buffers, null_count)
+
+
 def _binary(
     places: Places, ends: pyarrow.Buffer, column: int, spans: list[_Span]
 ) -> pyarrow.BinaryArray:
-    """A column of bytes, copied together from where its values stand."""
-    arrow = require_pyarrow()
-    starts_of, ends_of = places.starts_of(column), places.ends_of(column)
-    data = arrow.allocate_buffer(ends_of[places.count])
-    target = memoryview(data).cast("B")
+    """A column whose places are all known."""
+    copy = _Copy(places, column, places.ends_of(column)[places.count])
     for span in spans:
-        first, end = span.first, span.end
-        speed.decoding.copy_values(
-            span.payload, starts_of[first:end], ends_of[first : end + 1], target
-        )
-    null_count, bitmap = speed.decoding.validity(starts_of)
-    buffers = [
-        arrow.py_buffer(bitmap) if null_count else None,
-        _ends_of(places, ends, column),
-        data,
-    ]
-    return arrow.Array.from_buffers(arrow.binary(), places.count, buffers, null_count)
+        copy.add(span)
+    return copy.array(ends)
 
 
 def _ends_of(places: Places, ends: pyarrow.Buffer, column: int) -> pyarrow.Buffer:

@@ -8,7 +8,7 @@ one.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableSequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,14 @@ from ottla.errors import InvalidRecord
 from ottla.records import speed
 from ottla.records.arrow_schema import require_pyarrow
 from ottla.records.batch import HEADER_BYTES, SEQUENCES, TRANSACTIONAL_BIT
-from ottla.records.builder import NO_PRODUCER, BatchHeader, ProducerStamp, encode_batch, seal
+from ottla.records.builder import (
+    NO_PRODUCER,
+    BatchHeader,
+    ProducerStamp,
+    encode_batch,
+    seal,
+    write_header,
+)
 from ottla.records.compression import Compression
 
 if TYPE_CHECKING:
@@ -43,6 +50,10 @@ class TableEncoding:
     level: int | None = None
     producer: ProducerStamp = NO_PRODUCER
     """Of the first batch; the sequence of the others follows."""
+    has_checksums: bool = True
+    """False for whoever stamps the batches later, which takes another checksum. Those that are
+    compressed have one all the same.
+    """
 
 
 DEFAULT_ENCODING: Final = TableEncoding()
@@ -52,8 +63,12 @@ def encode_table(
     table: pyarrow.Table | pyarrow.RecordBatch,
     timestamp_ms: int,
     encoding: TableEncoding = DEFAULT_ENCODING,
+    spares: MutableSequence[bytearray] | None = None,
 ) -> Iterator[bytearray]:
-    """The batches of a table's records, in order; `timestamp_ms` is for those that have none."""
+    """The batches of a table's records, in order; `timestamp_ms` is for those that have none.
+
+    `spares` are earlier batches that nobody needs any more: their memory is used again.
+    """
     arrow = require_pyarrow()
     if isinstance(table, arrow.RecordBatch):
         table = arrow.Table.from_batches([table])
@@ -66,7 +81,7 @@ def encode_table(
         rows = _rows(chunk, timestamp_ms)
         first = 0
         while first < chunk.num_rows:
-            batch, end = _encode_batch(rows, first, encoding, producer)
+            batch, end = _encode_batch(rows, first, encoding, producer, _last(spares))
             yield batch
             if producer.base_sequence >= 0:
                 sequence = (producer.base_sequence + end - first) % SEQUENCES
@@ -107,13 +122,25 @@ class _Rows:
     timestamps: memoryview
 
 
+def _last(spares: MutableSequence[bytearray] | None) -> bytearray | None:
+    """The one that was used last, and so is most likely still near to the processor."""
+    try:
+        return spares.pop() if spares else None
+    except IndexError:  # another thread was faster
+        return None
+
+
 def _encode_batch(
-    rows: _Rows, first: int, encoding: TableEncoding, producer: ProducerStamp
+    rows: _Rows,
+    first: int,
+    encoding: TableEncoding,
+    producer: ProducerStamp,
+    spare: bytearray | None,
 ) -> tuple[bytearray, int]:
     """A batch of the rows from `first` on, and the row it ends before."""
     is_plain = encoding.compression is Compression.NONE
     payload, end = rows.source.encode(
-        first, encoding.batch_bytes - HEADER_BYTES, HEADER_BYTES if is_plain else 0
+        first, encoding.batch_bytes - HEADER_BYTES, HEADER_BYTES if is_plain else 0, spare
     )
     header = BatchHeader(
         record_count=end - first,
@@ -126,7 +153,8 @@ def _encode_batch(
         base_sequence=producer.base_sequence,
     )
     if is_plain:
-        seal(payload, header, Compression.NONE)
+        write = seal if encoding.has_checksums else write_header
+        write(payload, header, Compression.NONE)
         return payload, end
     return encode_batch(header, payload, encoding.compression, encoding.level), end
 

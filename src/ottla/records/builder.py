@@ -1,6 +1,6 @@
 """Makes version 2 batches: from records, or from a header's fields and a payload.
 
-`seal` is the one place that lays out a header. What is built is a bytearray, because the
+`write_header` is the one place that lays out a header. What is built is a bytearray, because the
 log stamps offset and leader epoch into it in place.
 """
 
@@ -89,6 +89,13 @@ def encode_batch(
 
 def seal(batch: bytearray, header: BatchHeader, compression: Compression) -> None:
     """Write the header of a batch whose payload, so compressed, stands where it belongs."""
+    write_header(batch, header, compression)
+    checksum = crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
+    batch[CRC_POSITION:ATTRIBUTES_POSITION] = checksum.to_bytes(4, "big")
+
+
+def write_header(batch: bytearray, header: BatchHeader, compression: Compression) -> None:
+    """The same without a checksum, for whoever changes the header once more and then makes it."""
     HEADER.pack_into(
         batch,
         0,
@@ -106,8 +113,6 @@ def seal(batch: bytearray, header: BatchHeader, compression: Compression) -> Non
         header.base_sequence,
         header.record_count,
     )
-    checksum = crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
-    batch[CRC_POSITION:ATTRIBUTES_POSITION] = checksum.to_bytes(4, "big")
 
 
 class BatchBuilder:

@@ -11,8 +11,14 @@ from ottla.errors import InvalidRecord
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import build_batch
 from ottla.records.compression import Compression
-from ottla.records.record import Record, RecordShape, as_int64, decode_records, varint
-from ottla.records.rows import build_rows
+from ottla.records.record import (
+    Record,
+    RecordShape,
+    as_int64,
+    decode_records,
+    encode_headers,
+    varint,
+)
 from support.record_loops import COMPILED, REFERENCE, Loops, using
 
 ALL_LOOPS = [REFERENCE] if COMPILED is None else [REFERENCE, COMPILED]
@@ -125,6 +131,10 @@ def a_places(loops: Loops, columns: int, room: int) -> Any:
     )
 
 
+def built(rows: list[Any]) -> bytearray:
+    return build_batch([Record(0, *row) for row in rows])
+
+
 def agree(payload: bytes, shape: RecordShape) -> None:
     expected = one_by_one(payload, shape)
     for loops in ALL_LOOPS:
@@ -137,7 +147,7 @@ def agree(payload: bytes, shape: RecordShape) -> None:
 def test_whatever_becomes_of_a_payload_all_ways_agree(
     rows: list[Any], changes: list[tuple[str, int, bytes]], shape: RecordShape, keeps_count: bool
 ) -> None:
-    batch = RecordBatch(memoryview(build_rows(rows)))
+    batch = RecordBatch(memoryview(built(rows)))
     if keeps_count:
         shape = RecordShape(
             shape.base_offset, shape.base_timestamp, shape.append_time, batch.record_count, 0
@@ -151,12 +161,14 @@ def test_of_random_bytes_all_ways_think_the_same(payload: bytes, shape: RecordSh
     agree(payload, shape)
 
 
-@given(rows=rows, codec=st.sampled_from(list(Compression)))
-def test_rows_make_the_same_batch_in_every_way(rows: list[Any], codec: Compression) -> None:
-    expected = build_batch([Record(0, *row) for row in rows], compression=codec)
+@given(rows=rows)
+def test_records_gathered_one_by_one_make_the_same_payload_in_every_way(rows: list[Any]) -> None:
+    expected = RecordBatch(memoryview(built(rows))).payload()
     for loops in ALL_LOOPS:
-        with using(loops):
-            assert build_rows(rows, compression=codec) == expected
+        gatherer = loops.encoding.RecordGatherer(3, 2**30)
+        for number, (timestamp, key, value, headers) in enumerate(rows):
+            assert gatherer.append(timestamp, key, value, encode_headers(headers)) == number
+        assert bytes(gatherer.payload()) == bytes(3) + expected
 
 
 @given(rows=rows, batch_bytes=st.integers(62, 1_000), codec=st.sampled_from(list(Compression)))
@@ -167,7 +179,7 @@ def test_a_table_goes_through_batches_and_comes_back(
     from ottla.records.arrow_decode import decode_batches
     from ottla.records.arrow_encode import TableEncoding, encode_table
 
-    whole = RecordBatch(memoryview(build_rows(rows)))
+    whole = RecordBatch(memoryview(built(rows)))
     made = []
     for loops in ALL_LOOPS:
         with using(loops):

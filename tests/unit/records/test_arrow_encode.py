@@ -5,11 +5,11 @@ import pytest
 from ottla.clients.partitioner import partition_for_key
 from ottla.errors import InvalidRecord
 from ottla.records.arrow_encode import TableEncoding, encode_table, place_table
-from ottla.records.batch import SEQUENCES, RecordBatch
+from ottla.records.batch import CRC_POSITION, SEQUENCES, RecordBatch
 from ottla.records.builder import ProducerStamp
 from ottla.records.compression import Compression
 from ottla.records.record import Record
-from support.record_loops import Loops, in_both_ways, using
+from support.record_loops import COMPILED, Loops, in_both_ways, using
 
 pyarrow = pytest.importorskip("pyarrow")
 
@@ -54,6 +54,43 @@ def test_a_table_becomes_records(loops: Loops, codec: Compression) -> None:
         Record(1, NOW_MS, None, "zwölf".encode(), ()),
         Record(2, 3, b"", None, ()),
     ]
+
+
+@in_both_ways
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
+def test_memory_of_earlier_batches_changes_nothing_in_later_ones(
+    loops: Loops, codec: Compression
+) -> None:
+    table = pyarrow.table({"value": [b"%d" % number * 50 for number in range(1000)]})
+    encoding = TableEncoding(batch_bytes=5000, compression=codec)
+    spares = [bytearray(b"x" * size) for size in (0, 1, 4999, 5000, 5001, 100_000)]
+    with using(loops):
+        batches = list(encode_table(table, NOW_MS, encoding, spares))
+    assert batches == encoded(loops, table, encoding)
+    assert not spares
+
+
+@pytest.mark.skipif(COMPILED is None, reason="there was no C compiler")
+def test_memory_is_used_again_unless_somebody_looks_at_it() -> None:
+    assert COMPILED is not None
+    free, looked_at = bytearray(b"x" * 1000), bytearray(b"x" * 1000)
+    view = memoryview(looked_at)
+    table = pyarrow.table({"value": [b"v" * 300, b"w" * 300]})
+    with using(COMPILED):
+        made = list(encode_table(table, NOW_MS, TableEncoding(400), [free, looked_at]))
+    assert bytes(view) == b"x" * 1000
+    assert [batch is free for batch in made] == [False, True]
+    assert [record.value for record in read(made)] == [b"v" * 300, b"w" * 300]
+
+
+@in_both_ways
+def test_a_checksum_may_be_left_to_whoever_stamps_the_batch(loops: Loops) -> None:
+    table = pyarrow.table({"value": [b"a", b"b"]})
+    [left_open] = encoded(loops, table, TableEncoding(has_checksums=False))
+    [whole] = encoded(loops, table)
+    end = CRC_POSITION + 4
+    assert left_open[CRC_POSITION:end] == bytes(4) != whole[CRC_POSITION:end]
+    assert left_open[:CRC_POSITION] + left_open[end:] == whole[:CRC_POSITION] + whole[end:]
 
 
 @in_both_ways

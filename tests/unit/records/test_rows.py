@@ -1,13 +1,13 @@
-"""Whole batches from and to rows."""
+"""Whole batches to rows."""
 
 import pytest
 
 from ottla.errors import InvalidRecord
 from ottla.records.batch import RecordBatch
-from ottla.records.builder import ProducerStamp, build_batch
+from ottla.records.builder import build_batch
 from ottla.records.compression import Compression
 from ottla.records.record import Record
-from ottla.records.rows import build_rows, read_made, read_records, read_rows, row_bytes_max
+from ottla.records.rows import read_made, read_records, read_rows
 from support.record_loops import Loops, in_both_ways, using
 
 RECORDS = [
@@ -16,16 +16,6 @@ RECORDS = [
     Record(2, 2**40, b"", None, (("", b""),)),
     Record(3, -1, b"k" * 5_000, b"v" * 70_000, ()),
 ]
-ROWS = [(record.timestamp, record.key, record.value, record.headers) for record in RECORDS]
-
-
-@in_both_ways
-@pytest.mark.parametrize("codec", list(Compression))
-def test_rows_make_the_batch_that_records_make(loops: Loops, codec: Compression) -> None:
-    producer = ProducerStamp(7, 1, 40, is_transactional=True)
-    with using(loops):
-        batch = build_rows(ROWS, compression=codec, producer=producer)
-    assert batch == build_batch(RECORDS, compression=codec, producer=producer)
 
 
 @in_both_ways
@@ -48,9 +38,9 @@ def test_rows_carry_the_time_of_the_append_if_that_counts(loops: Loops) -> None:
 
 
 @in_both_ways
-def test_no_rows_make_a_batch_without_records(loops: Loops) -> None:
+def test_a_batch_without_records_has_no_rows(loops: Loops) -> None:
     with using(loops):
-        batch = RecordBatch(memoryview(build_rows([])))
+        batch = RecordBatch(memoryview(build_batch([])))
         assert read_rows(batch) == []
 
 
@@ -60,30 +50,3 @@ def test_a_damaged_record_is_an_invalid_record(loops: Loops) -> None:
     damaged[61] += 2
     with using(loops), pytest.raises(InvalidRecord):
         read_rows(RecordBatch(memoryview(damaged)))
-
-
-@in_both_ways
-def test_rows_that_change_while_their_headers_are_encoded_are_refused_or_encoded(
-    loops: Loops,
-) -> None:
-    """Encoding a header's name runs code that could do anything, even in a str."""
-    rows: list[tuple[int, bytes | None, bytes | None, object]] = []
-
-    class Name(str):
-        def encode(self, *_: object) -> bytes:  # type: ignore[override]
-            rows[0] = (0, b"k" * 10_000, None, ())
-            return b"name"
-
-    rows += [(0, b"k", None, ()), (0, None, None, ((Name("name"), b""),))]
-    with using(loops):
-        try:
-            build_rows(rows)
-        except ValueError:
-            pass
-
-
-def test_the_most_a_row_can_take_is_no_less_than_what_it_takes() -> None:
-    for row in ROWS:
-        _, key, value, headers = row
-        taken = len(build_rows([(0, None, None, ()), row])) - len(build_rows([(0, None, None, ())]))
-        assert taken <= row_bytes_max(key, value, headers) <= taken + 60

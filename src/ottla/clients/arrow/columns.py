@@ -29,6 +29,7 @@ COLUMNS: Final = (
 )
 """All there are, in the order a table has them."""
 TOPICS_REMEMBERED_MAX: Final = 1024
+SCHEMAS_REMEMBERED_MAX: Final = 64
 
 
 def checked_columns(columns: Sequence[str]) -> tuple[str, ...]:
@@ -45,6 +46,11 @@ def checked_columns(columns: Sequence[str]) -> tuple[str, ...]:
 
 def read_schema(columns: Sequence[str] = COLUMNS) -> pyarrow.Schema:
     """What a table with these columns looks like."""
+    return _read_schema(tuple(columns))
+
+
+@lru_cache(SCHEMAS_REMEMBERED_MAX)
+def _read_schema(columns: tuple[str, ...]) -> pyarrow.Schema:
     arrow = require_pyarrow()
     fields = {field.name: field for field in schema_of(tuple(c for c in columns if c != TOPIC))}
     topic_type = arrow.dictionary(arrow.int32(), arrow.string())
@@ -57,35 +63,34 @@ def decode_columns(
     where: TopicPartition,
     window: Window,
     columns: Sequence[str],
+    *,
+    checks_crc: bool,
 ) -> Iterator[pyarrow.RecordBatch]:
-    """The records of a partition's wire batches within the window, in bounded pieces."""
+    """The records of a partition's wire batches within the window, in bounded pieces.
+
+    CorruptBatch at the first whose checksum does not agree.
+    """
     inner = [name for name in columns if name != TOPIC]
     if not inner:  # a column is needed to know how many rows there are
         inner = ["partition"]
-    chunks = decode_chunks(batches, where.partition, window, inner)
-    if TOPIC not in columns:
-        yield from chunks
-        return
+    try:
+        for chunk in decode_chunks(batches, where.partition, window, inner, checks_crc=checks_crc):
+            yield _with_topic(chunk, where.topic, columns) if TOPIC in columns else chunk
+    except CorruptBatch as error:
+        raise CorruptBatch(f"{where}: {error}") from None
+
+
+def _with_topic(
+    chunk: pyarrow.RecordBatch, topic_name: str, columns: Sequence[str]
+) -> pyarrow.RecordBatch:
     arrow = require_pyarrow()
-    schema = read_schema(columns)
-    for chunk in chunks:
-        indexes = arrow.repeat(arrow.scalar(0, arrow.int32()), chunk.num_rows)
-        topic = arrow.DictionaryArray.from_arrays(indexes, _dictionary(where.topic))
-        arrays = [topic if name == TOPIC else chunk.column(name) for name in columns]
-        yield arrow.RecordBatch.from_arrays(arrays, schema=schema)
+    indexes = arrow.repeat(arrow.scalar(0, arrow.int32()), chunk.num_rows)
+    topic = arrow.DictionaryArray.from_arrays(indexes, _dictionary(topic_name))
+    arrays = [topic if name == TOPIC else chunk.column(name) for name in columns]
+    return arrow.RecordBatch.from_arrays(arrays, schema=read_schema(columns))
 
 
 @lru_cache(TOPICS_REMEMBERED_MAX)
 def _dictionary(topic: str) -> pyarrow.StringArray:
     """Remembered: where pandas is not installed, pyarrow looks for it each time it is asked."""
     return require_pyarrow().array([topic])
-
-
-def intact(
-    batches: Iterable[RecordBatch], where: TopicPartition, *, checks_crc: bool
-) -> Iterator[RecordBatch]:
-    """The batches as they come; CorruptBatch at the first whose checksum does not agree."""
-    for batch in batches:
-        if checks_crc and not batch.is_intact():
-            raise CorruptBatch(f"{where}: the batch at offset {batch.base_offset} arrived damaged")
-        yield batch

@@ -15,7 +15,6 @@ from ottla.clients.arrow.columns import (
     TOPIC,
     checked_columns,
     decode_columns,
-    intact,
     read_schema,
 )
 from ottla.clients.consumer.core import ConsumerCore
@@ -65,9 +64,10 @@ def table_of(core: ConsumerCore, found: list[TakenBatches], poll: ArrowPoll) -> 
     chunks: list[pyarrow.RecordBatch] = []
     try:
         for taken in found:
-            batches = intact(taken.batches, taken.where, checks_crc=checks_crc)
             window = Window(taken.start, taken.end)
-            chunks += decode_columns(batches, taken.where, window, poll.columns)
+            chunks += decode_columns(
+                taken.batches, taken.where, window, poll.columns, checks_crc=checks_crc
+            )
     except OttlaError:
         _go_back(core, found)
         raise

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from ottla.clients.arrow.columns import COLUMNS, checked_columns
 from ottla.clients.connection_settings import ConnectionSettings
-from ottla.clients.consumer.settings import ConsumerSettings
+from ottla.clients.consumer.settings import TABLE_FETCH_BYTES, ConsumerSettings
 from ottla.clients.settings_source import Config, SettingsSource
-
-FETCH_BYTES_DEFAULT: Final = 4 * 1024 * 1024
-"""A reader of much asks for more at once than a consumer, unless it is told what to ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +23,7 @@ class ReadPlan:
     columns: tuple[str, ...] = COLUMNS
     committed_only: bool = False
     checks_crc: bool = True
-    fetch_bytes: int = FETCH_BYTES_DEFAULT
+    fetch_bytes: int = TABLE_FETCH_BYTES
     """What is asked for at once; twice as much may be in memory for each partition being read."""
     wait_ms: int = 500
     timeout_s: float = 60.0
@@ -51,7 +47,7 @@ def plan_read(
         columns=checked_columns(columns),
         committed_only=settings.committed_only if read_committed is None else read_committed,
         checks_crc=settings.check_crcs,
-        fetch_bytes=settings.max_partition_fetch_bytes if size_was_given else FETCH_BYTES_DEFAULT,
+        fetch_bytes=settings.max_partition_fetch_bytes if size_was_given else TABLE_FETCH_BYTES,
         wait_ms=settings.fetch_max_wait_ms,
         timeout_s=settings.default_api_timeout_ms / 1000,
     )

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from ottla.clients.arrow.columns import decode_columns, intact
+from ottla.clients.arrow.columns import decode_columns
 from ottla.clients.arrow.range_fetcher import RangeFetcher
 from ottla.clients.arrow.read_plan import ReadPlan
 from ottla.clients.client import Client
@@ -41,8 +41,9 @@ class Answer:
     def decoded(self) -> Iterator[pyarrow.RecordBatch]:
         """The records of the range, in pieces of bounded size."""
         plan = self._plan
-        checked = intact(self._batches, self._where, checks_crc=plan.checks_crc)
-        return decode_columns(checked, self._where, self._window, plan.columns)
+        return decode_columns(
+            self._batches, self._where, self._window, plan.columns, checks_crc=plan.checks_crc
+        )
 
 
 class Reading:

@@ -28,6 +28,7 @@ from ottla.clients.producer.routing import Route
 from ottla.errors import OttlaError, RecordTooLarge
 from ottla.records.arrow_encode import BATCH_BYTES_DEFAULT, TableEncoding, encode_table
 from ottla.records.batch import HEADER_BYTES, RECORD_COUNT_POSITION
+from ottla.records.compression import Compression
 
 if TYPE_CHECKING:
     import pyarrow
@@ -38,7 +39,15 @@ _COUNT_BYTES: Final = 4
 class TableBatches:
     """One table as batches, made one at a time."""
 
-    __slots__ = ("_core", "_encoding", "_pieces", "_placement", "_record_bytes_max", "topic")
+    __slots__ = (
+        "_core",
+        "_encoding",
+        "_is_plain",
+        "_pieces",
+        "_placement",
+        "_record_bytes_max",
+        "topic",
+    )
 
     def __init__(
         self, core: ProducerCore, topic: str, table: Any, partition: int | None = None
@@ -59,7 +68,9 @@ class TableBatches:
             max(batch_bytes, HEADER_BYTES + 1),
             settings.compression,
             settings.compression_level,
+            has_checksums=False,
         )
+        self._is_plain = settings.compression is Compression.NONE
         self._record_bytes_max = settings.max_request_size
 
     def next_piece(self) -> pyarrow.RecordBatch | None:
@@ -83,7 +94,8 @@ class TableBatches:
         for place, rows in by_partition(piece, self._placement, count):
             if not ANYWHERE <= place < count:
                 raise TopicNotFound(self.topic, place)
-            for data in encode_table(rows, now_ms, self._encoding):
+            spares = self._core.accumulator.spares
+            for data in encode_table(rows, now_ms, self._encoding, spares):
                 partition = self._turn(route) if place == ANYWHERE else place
                 yield self._batch(partition, data)
 
@@ -97,6 +109,8 @@ class TableBatches:
         batch.record_count = int.from_bytes(data[RECORD_COUNT_POSITION:end], "big")
         batch.data = data
         batch.size = len(data)
+        batch.has_checksum = not self._is_plain
+        batch.is_of_table = self._is_plain
         if batch.record_count == 1 and batch.size > self._record_bytes_max:
             raise RecordTooLarge(batch.size, self._record_bytes_max)
         return batch

@@ -186,6 +186,7 @@ class ConsumerCore:
     def take_batches(self, count: int, size_bytes: int) -> list[TakenBatches]:
         """As `take`, but batches: for whoever decodes them in another way."""
         self.group.polled_at = time.monotonic()
+        self._fetcher.partition_bytes = self._plan.table_fetch_bytes
         found, has_room = self.subscription.take_batches(count, size_bytes)
         if has_room:
             self.on_loop(self._fetcher.wake)

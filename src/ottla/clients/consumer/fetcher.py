@@ -4,8 +4,8 @@ Runs on the loop by callbacks, like the sender of a producer: whatever happens c
 a turn asks every leader that is not asked already. Does not decode records.
 
 Invariants:
-1. A partition whose waiting bytes reach `max.partition.fetch.bytes` twice is not asked for; nor is
-   any, while `fetch.max.bytes` wait in all.
+1. A partition whose waiting bytes reach `partition_bytes` twice is not asked for; nor is any, while
+   `fetch.max.bytes` wait in all.
 2. An answer is taken only for the version and offset of a partition it was asked for.
 """
 
@@ -89,6 +89,7 @@ class Fetcher:
         "_tasks",
         "_timer",
         "error",
+        "partition_bytes",
     )
 
     def __init__(
@@ -114,6 +115,8 @@ class Fetcher:
         self._timer: asyncio.TimerHandle | None = None
         self._is_scheduled = False
         self._is_closed = False
+        self.partition_bytes = settings.max_partition_fetch_bytes
+        """The most that is asked for of one partition at once."""
         self.error: OttlaError | None = None
         """What no retry helps, for the next poll to raise."""
 
@@ -174,7 +177,7 @@ class Fetcher:
                 self._events.metadata_wanted()
                 continue
             if (
-                state.buffered_bytes >= 2 * settings.max_partition_fetch_bytes
+                state.buffered_bytes >= 2 * self.partition_bytes
                 or total >= settings.fetch_max_bytes
             ):
                 held_back.add(broker)
@@ -269,7 +272,7 @@ class Fetcher:
                     partition=where.partition,
                     current_leader_epoch=place.leader_epoch,
                     fetch_offset=place.offset,
-                    partition_max_bytes=settings.max_partition_fetch_bytes,
+                    partition_max_bytes=self.partition_bytes,
                 )
             )
         return FetchRequest(

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from ottla.clients.connection_settings import ConnectionSettings
 from ottla.clients.consumer.interceptors import ConsumerInterceptor
 from ottla.clients.consumer.record import Decoding
-from ottla.clients.consumer.settings import ConsumerSettings, check_consumer
+from ottla.clients.consumer.settings import (
+    TABLE_FETCH_BYTES,
+    ConsumerSettings,
+    check_consumer,
+)
 from ottla.clients.serializers import Choice, deserializer_for
 from ottla.clients.settings_source import Config, SettingsSource
 
@@ -21,6 +25,8 @@ class ConsumerPlan:
     settings: ConsumerSettings
     decoding: Decoding
     interceptors: tuple[ConsumerInterceptor, ...] = ()
+    table_fetch_bytes: int = TABLE_FETCH_BYTES
+    """`max.partition.fetch.bytes`, or more where nobody said it, for whoever reads tables."""
 
 
 def plan_consumer(
@@ -38,4 +44,11 @@ def plan_consumer(
     decoding = Decoding(
         deserializer_for(deserializers[0]), deserializer_for(deserializers[1]), settings.check_crcs
     )
-    return ConsumerPlan(source.read(ConnectionSettings), settings, decoding, tuple(interceptors))
+    size_was_given = source.was_given("max.partition.fetch.bytes")
+    return ConsumerPlan(
+        source.read(ConnectionSettings),
+        settings,
+        decoding,
+        tuple(interceptors),
+        settings.max_partition_fetch_bytes if size_was_given else TABLE_FETCH_BYTES,
+    )

@@ -9,6 +9,10 @@ from typing import Final
 from ottla.errors import ConfigError
 from ottla.settings.declare import INT_MAX, Kind, Setting, declare
 
+TABLE_FETCH_BYTES: Final = 4 * 1024 * 1024
+"""What a reader of tables asks for at once, of each partition, unless it is told what to ask for:
+more than a reader of records, because each answer costs as much as a great many of a table's rows.
+"""
 ASSIGNOR_NAMES: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _JAVA_ASSIGNORS: Final = {
     "org.apache.kafka.clients.consumer.RangeAssignor": "range",

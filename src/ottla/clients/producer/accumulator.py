@@ -57,6 +57,7 @@ class Accumulator:
         "ready",
         "releases",
         "routes",
+        "spares",
         "unfinished",
         "used_bytes",
     )
@@ -77,6 +78,8 @@ class Accumulator:
         """Partitions with something to send, in the order in which they got it."""
         self.unfinished: set[ProducerBatch] = set()
         self.used_bytes = 0
+        self.spares: list[bytearray] = []
+        """Memory of tables' batches that are done, for the next ones."""
         self.releases = 0
         """How often memory was given back."""
         self.is_woken = False
@@ -255,12 +258,21 @@ class Accumulator:
             if not queue.pending:
                 self.ready.pop(queue, None)
 
+    def _keep_spare(self, batch: ProducerBatch) -> None:
+        """Memory that is used again counts as little as none, but never beyond the limit."""
+        spare, batch.spare = batch.spare, None
+        if spare is not None:
+            kept = sum(map(len, self.spares)) + len(spare)
+            if self.used_bytes + kept <= self._limit_bytes:
+                self.spares.append(spare)
+
     def release(self, batch: ProducerBatch) -> None:
         """The batch is done: its memory is free for others."""
         with self._memory:
             self.unfinished.discard(batch)
             self.used_bytes -= batch.reserved
             batch.reserved = 0
+            self._keep_spare(batch)
             self.releases += 1
             self._memory.notify_all()
         waiters, self._memory_waiters = self._memory_waiters, []

@@ -73,9 +73,11 @@ class ProducerBatch:
         "error",
         "event_waiters",
         "future_waiters",
+        "has_checksum",
         "is_closed",
         "is_done",
         "is_in_doubt",
+        "is_of_table",
         "order",
         "order_step",
         "parent",
@@ -84,6 +86,7 @@ class ProducerBatch:
         "records",
         "reserved",
         "size",
+        "spare",
         "stamp",
         "timestamps",
         "topic",
@@ -102,6 +105,11 @@ class ProducerBatch:
         self.records: speed.encoding.RecordGatherer | None = None
         self.is_closed = False
         self.data: bytearray | None = None
+        self.has_checksum = True
+        """Whether the bytes, once there are some, have theirs."""
+        self.is_of_table = False
+        self.spare: bytearray | None = None
+        """What the bytes of a table's batch stood in, once it is done."""
         self.stamp = NO_PRODUCER
         self.base_sequence = -1
         self.order = 0.0
@@ -169,9 +177,10 @@ class ProducerBatch:
         self.stamp = stamp
 
     def stamp_with(self, stamp: ProducerStamp) -> None:
-        """Writes who sends it and its sequence into the bytes."""
+        """Writes who sends it and its sequence into the bytes, and their checksum."""
         assert self.data is not None
         self.stamp = stamp
+        self.has_checksum = True
         data = self.data
         if stamp.is_transactional:
             data[ATTRIBUTES_POSITION + 1] |= TRANSACTIONAL_BIT
@@ -199,6 +208,7 @@ class ProducerBatch:
         self._finish()
 
     def _finish(self) -> None:
+        self.spare = self.data if self.is_of_table else None
         self.data = None
         self.is_done = True
         for event in self.event_waiters:

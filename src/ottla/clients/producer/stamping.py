@@ -57,7 +57,7 @@ class Stamping:
         stamp = self._stamp(queue, batch)
         if batch.data is None:
             batch.encode(self.compression, self._level, stamp)
-        elif stamp != batch.stamp:
+        elif stamp != batch.stamp or not batch.has_checksum:
             batch.stamp_with(stamp)
 
     def _stamp(self, queue: PartitionQueue, batch: ProducerBatch) -> ProducerStamp:

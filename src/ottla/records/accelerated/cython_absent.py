@@ -44,3 +44,19 @@ def final(decorated: Decorated) -> Decorated:
 def exceptval(value: object = None, check: bool = True) -> Callable[[Decorated], Decorated]:  # noqa: ARG001, FBT
     """Cython: how callers learn of an exception. Here they just do."""
     return cfunc
+
+
+class _Nogil:
+    """Cython: code that lets other threads run meanwhile, a block or a function. Here none does."""
+
+    def __call__(self, decorated: Decorated) -> Decorated:
+        return decorated
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+nogil: Final = _Nogil()

@@ -102,6 +102,7 @@ def _bytes(data: Any, size: cython.Py_ssize_t) -> cython.p_const_uchar:
 
 @cython.cfunc
 @cython.exceptval(check=False)
+@cython.nogil
 def _unfinished(
     data: cython.p_const_uchar,
     position: cython.Py_ssize_t,
@@ -127,6 +128,7 @@ def _unfinished(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+@cython.nogil
 def _number(
     data: cython.p_const_uchar, position: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[cython.ulonglong, cython.Py_ssize_t]:
@@ -144,6 +146,7 @@ def _number(
 
 @cython.cfunc
 @cython.exceptval(check=False)
+@cython.nogil
 def _after_headers(
     data: cython.p_const_uchar, position: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
@@ -176,6 +179,7 @@ def _after_headers(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+@cython.nogil
 def _parse(
     data: cython.p_const_uchar, position: cython.Py_ssize_t, size: cython.Py_ssize_t
 ) -> tuple[
@@ -246,11 +250,15 @@ def _parse(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+@cython.nogil
 def _sum(base: cython.longlong, stored: cython.ulonglong) -> cython.longlong:
     """`base` and the delta that is stored, in 64 bits that wrap around."""
     if cython.compiled:
         return base + (stored >> 1 ^ -(stored & 1))
-    total = base + (stored >> 1 ^ -(stored & 1))
+    return _wrapped(base + (stored >> 1 ^ -(stored & 1)))
+
+
+def _wrapped(total: int) -> int:
     return total if _INT64_MIN <= total <= _INT64_MAX else as_int64(total)
 
 
@@ -344,31 +352,34 @@ class RecordIndex:
         timestamp: cython.longlong
         data = _bytes(payload, size)
         position: cython.Py_ssize_t = 0
-        while left > 0:
-            left -= 1
-            (position, stored, offset_stored, key, key_end, value, value_end, header, count) = (
-                _parse(data, position, size)
-            )
-            if position > size:
-                raise InvalidRecord(_DAMAGED)
-            offset = _sum(offset_base, offset_stored)
-            if offset < first_offset or offset > last_offset:
-                continue
-            timestamp = timestamp_base if is_append_time else _sum(timestamp_base, stored)
-            numbers[row] = offset
-            numbers[room + row] = timestamp
-            starts[row] = key
-            starts[room + row] = value
-            starts[2 * room + row] = header
-            row += 1
-            if key >= 0:
-                keys_end += key_end - key
-            if value >= 0:
-                values_end += value_end - value
-            headers_end += count
-            ends[row] = keys_end
-            ends[value_row + row] = values_end
-            ends[header_row + row] = headers_end
+        with cython.nogil:
+            while left > 0:
+                left -= 1
+                (position, stored, offset_stored, key, key_end, value, value_end, header, count) = (
+                    _parse(data, position, size)
+                )
+                if position > size:
+                    break
+                offset = _sum(offset_base, offset_stored)
+                if offset < first_offset or offset > last_offset:
+                    continue
+                timestamp = timestamp_base if is_append_time else _sum(timestamp_base, stored)
+                numbers[row] = offset
+                numbers[room + row] = timestamp
+                starts[row] = key
+                starts[room + row] = value
+                starts[2 * room + row] = header
+                row += 1
+                if key >= 0:
+                    keys_end += key_end - key
+                if value >= 0:
+                    values_end += value_end - value
+                headers_end += count
+                ends[row] = keys_end
+                ends[value_row + row] = values_end
+                ends[header_row + row] = headers_end
+        if position > size:
+            raise InvalidRecord(_DAMAGED)
         if position != size:
             raise InvalidRecord(f"{size - position} bytes are left after the last record")
         places.count = row
@@ -436,18 +447,24 @@ def copy_values(payload: Data, starts: memoryview, ends: memoryview, target: mem
     source = _bytes(payload, size)
     if cython.compiled:
         column = cython.cast(cython.p_uchar, _writable(target, 1, room))
-    for row in range(count):
-        place = end_of[row]
-        length = end_of[row + 1] - place
-        if length == 0:
-            continue
-        start = start_of[row]
-        if length < 0 or start < 0 or place < 0 or length > room - place or length > size - start:
-            raise ValueError(f"row {row} is not in this payload, or has no room in this column")
-        if cython.compiled:
-            memcpy(column + place, source + start, length)
-        else:
-            target[place : place + length] = source[start : start + length]
+    fits: cython.bint = True
+    row = 0
+    with cython.nogil:
+        while row < count:
+            place = end_of[row]
+            length = end_of[row + 1] - place
+            start = start_of[row]
+            if length != 0:
+                fits = 0 <= length <= room - place and place >= 0 and 0 <= start <= size - length
+                if not fits:
+                    break
+                if cython.compiled:
+                    memcpy(column + place, source + start, length)
+                else:
+                    target[place : place + length] = source[start : start + length]
+            row += 1
+    if not fits:
+        raise ValueError(f"row {row} is not in this payload, or has no room in this column")
 
 
 def validity(starts: memoryview) -> tuple[int, bytearray]:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, infer_types=True
-"""Records from rows, columns or as they come, and where they go: the loops of whoever writes.
+"""Records as they come or from columns, and where they go: the loops of whoever writes.
 
 Compiled, a payload is measured and then written. Uncompiled, record.py encodes, because Python
 joins small pieces faster than it writes bytes one by one; the payload is the same. What must stay
@@ -12,10 +12,10 @@ outside: of format "i" for int32, "q" for int64, "B" for bytes.
 from __future__ import annotations
 
 from array import array
-from typing import Any, TypeAlias
+from typing import Any
 
 from ottla.errors import InvalidRecord, RecordTooLarge
-from ottla.records.record import Headers, encode_headers, encode_record, varint, with_length
+from ottla.records.record import encode_headers, encode_record, varint, with_length
 
 try:
     import cython
@@ -31,9 +31,6 @@ if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.cpython.memoryview import PyMemoryView_GET_BUFFER
     from cython.cimports.libc.string import memcpy, memset
-
-Row: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
-"""What is encoded: timestamp, key, value, headers."""
 
 IS_COMPILED: bool = cython.compiled
 
@@ -54,6 +51,7 @@ _32_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+@cython.nogil
 def _number_bytes(number: cython.ulonglong) -> cython.Py_ssize_t:
     """How many bytes _put will take."""
     size: cython.Py_ssize_t = 1
@@ -66,6 +64,7 @@ def _number_bytes(number: cython.ulonglong) -> cython.Py_ssize_t:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+@cython.nogil
 def _put(
     target: cython.p_uchar, position: cython.Py_ssize_t, number: cython.ulonglong
 ) -> cython.Py_ssize_t:
@@ -81,6 +80,7 @@ def _put(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+@cython.nogil
 def _put_nullable(
     target: cython.p_uchar,
     position: cython.Py_ssize_t,
@@ -99,6 +99,7 @@ def _put_nullable(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+@cython.nogil
 def _delta(number: cython.ulonglong, base: cython.ulonglong) -> cython.ulonglong:
     """The difference of two numbers of 64 bits as it is stored."""
     difference: cython.ulonglong = number - base
@@ -108,6 +109,7 @@ def _delta(number: cython.ulonglong, base: cython.ulonglong) -> cython.ulonglong
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+@cython.nogil
 def _body_bytes(
     timestamp: cython.ulonglong,
     row: cython.Py_ssize_t,
@@ -124,7 +126,7 @@ def _body_bytes(
     return size
 
 
-# --- from rows ------------------------------------------------------------------------------------
+# --- their memory ---------------------------------------------------------------------------------
 
 
 @cython.cfunc
@@ -140,51 +142,19 @@ def _new_payload(prefix_bytes: cython.Py_ssize_t, size: cython.Py_ssize_t) -> by
     return bytearray(prefix_bytes + size)
 
 
-def encode_rows(rows: list[Row], prefix_bytes: int = 0) -> bytearray:
-    """The payload of these records, their timestamps relative to the first, after some zeros."""
-    if not cython.compiled:
-        return _joined(rows, prefix_bytes)
-    row: cython.Py_ssize_t
-    key: bytes | None
-    value: bytes | None
-    section: bytes
-    timestamp: cython.longlong
-    count: cython.Py_ssize_t = len(rows)
-    base: cython.longlong = rows[0][0] if count else 0
-    sections: list[bytes] = []
-    size: cython.Py_ssize_t = 0
-    for row in range(count):
-        timestamp, key, value, headers = rows[row]
-        section = encode_headers(headers) if headers else _NO_HEADERS
-        sections.append(section)
-        key_size: cython.Py_ssize_t = -1 if key is None else len(key)
-        value_size: cython.Py_ssize_t = -1 if value is None else len(value)
-        body = _body_bytes(_delta(timestamp, base), row, key_size, value_size, len(section))
-        size += body + _number_bytes(body << 1)
-    payload = _new_payload(prefix_bytes, size)
-    target: cython.p_uchar = payload
-    size += prefix_bytes
-    position: cython.Py_ssize_t = prefix_bytes
-    if len(rows) != count:  # encoding headers runs code of whoever made them
-        raise ValueError("the rows changed while they were encoded")
-    for row in range(count):
-        timestamp, key, value, headers = rows[row]
-        section = sections[row]
-        key_size = -1 if key is None else len(key)
-        value_size = -1 if value is None else len(value)
-        stored = _delta(timestamp, base)
-        body = _body_bytes(stored, row, key_size, value_size, len(section))
-        if body + _number_bytes(body << 1) > size - position:
-            raise ValueError("the rows changed while they were encoded")
-        position = _put(target, position, body << 1)
-        position = _put(target, position, 0)
-        position = _put(target, position, stored)
-        position = _put(target, position, row << 1)
-        position = _put_nullable(target, position, _start(key), key_size)
-        position = _put_nullable(target, position, _start(value), value_size)
-        memcpy(target + position, _start(section), len(section))
-        position += len(section)
-    return payload
+@cython.cfunc
+def _used_again(
+    spare: bytearray | None, prefix_bytes: cython.Py_ssize_t, size: cython.Py_ssize_t
+) -> bytearray:
+    """Room for a payload in a bytearray that has done its work, if that can be had."""
+    if spare is None or not 0 <= size <= _PAYLOAD_BYTES_MAX - prefix_bytes or prefix_bytes < 0:
+        return _new_payload(prefix_bytes, size)
+    try:
+        PyByteArray_Resize(spare, prefix_bytes + size)
+    except BufferError:  # somebody looks at it still
+        return _new_payload(prefix_bytes, size)
+    memset(PyByteArray_AS_STRING(spare), 0, prefix_bytes)
+    return spare
 
 
 @cython.cfunc
@@ -197,16 +167,6 @@ def _start(data: bytes | None) -> cython.p_const_uchar:
     if data is None:
         return cython.NULL
     return cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(data))
-
-
-@cython.cfunc
-def _joined(rows: list[Row], prefix_bytes: int) -> bytearray:
-    """What encode_rows gives, in the way that Python does it fastest."""
-    parts = [bytes(prefix_bytes)]
-    base = rows[0][0] if rows else 0
-    for number, (timestamp, key, value, headers) in enumerate(rows):
-        parts.append(with_length(encode_record(timestamp - base, number, key, value, headers)))
-    return bytearray().join(parts)
 
 
 # --- as they come ---------------------------------------------------------------------------------
@@ -448,6 +408,7 @@ class BinarySource:
     @cython.cfunc
     @cython.inline
     @cython.exceptval(check=False)
+    @cython.nogil
     def size(self, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """How long a value is; -1 for null."""
         bit = self.first_bit + row
@@ -501,29 +462,49 @@ class RecordSource:
         if headers is not None and headers.has_nulls:
             raise ValueError("encoded headers are not null")
 
-    def encode(self, first: int, limit_bytes: int, prefix_bytes: int = 0) -> tuple[bytearray, int]:
+    def encode(
+        self, first: int, limit_bytes: int, prefix_bytes: int = 0, spare: bytearray | None = None
+    ) -> tuple[bytearray, int]:
         """The payload, after some zeros, of the rows [first, end) that fit in the limit, at least
-        one of them; and that end.
+        one of them; and that end. A bytearray that nobody needs any more is used again.
         """
         start: cython.Py_ssize_t = first
         limit: cython.Py_ssize_t = limit_bytes
+        prefix: cython.Py_ssize_t = prefix_bytes
         if not 0 <= start < self.count:
             raise ValueError(f"there is no row {first} among {self.count}")
         if not cython.compiled:
-            return self._joined(start, limit, prefix_bytes)
+            return self._joined(start, limit, prefix)
         size: cython.Py_ssize_t = 0
         end: cython.Py_ssize_t = start
-        base = self.timestamps[start]
-        while end < self.count:
-            body = self._body_bytes(start, end)
-            body += _number_bytes(body << 1)
-            if end > start and body > limit - size:
-                break
-            size += body
-            end += 1
-        payload = _new_payload(prefix_bytes, size)
+        body: cython.Py_ssize_t
+        with cython.nogil:
+            while end < self.count:
+                body = self._body_bytes(start, end)
+                body += _number_bytes(body << 1)
+                if end > start and body > limit - size:
+                    break
+                size += body
+                end += 1
+        payload = _used_again(spare, prefix, size)
         target: cython.p_uchar = payload
-        position: cython.Py_ssize_t = prefix_bytes
+        with cython.nogil:
+            self._write(target, prefix, start, end)
+        return payload, end
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    @cython.nogil
+    def _write(
+        self,
+        target: cython.p_uchar,
+        position: cython.Py_ssize_t,
+        start: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.void:
+        """Encode the rows [start, end) where there is room for them."""
+        base = self.timestamps[start]
+        length: cython.Py_ssize_t
         row: cython.Py_ssize_t
         for row in range(start, end):
             position = _put(target, position, self._body_bytes(start, row) << 1)
@@ -538,7 +519,6 @@ class RecordSource:
                 length = self.headers.size(row)
                 memcpy(target + position, self.headers.data + self.headers.ends[row], length)
                 position += length
-        return payload, end
 
     def max_timestamp(self, first: int, end: int) -> int:
         """The greatest timestamp of rows [first, end)."""
@@ -553,6 +533,7 @@ class RecordSource:
     @cython.cfunc
     @cython.inline
     @cython.exceptval(check=False)
+    @cython.nogil
     def _body_bytes(self, start: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """What a row's record takes after its length, in a batch that begins with row `start`."""
         return _body_bytes(
@@ -616,6 +597,7 @@ def _text(key: Any) -> str:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+@cython.nogil
 def _put_value(
     target: cython.p_uchar,
     position: cython.Py_ssize_t,
