@@ -1,13 +1,15 @@
 """Topics as Spark frames: `format("ottla")` for read, readStream, write and writeStream.
 
-local_spark.py, java.py    a local Spark, tuned, and its Java; register() for any other Spark
+local_spark.py, java.py, python_workers.py    a local Spark, tuned, its Java and its Python;
+                    register() for any other Spark
 data_source.py, plain_errors.py    what Spark calls, and how it is told what is wrong
 options.py          names and texts of options        source_plan.py, sink_plan.py  what they mean
 selection.py, bounds.py, offsets.py    which partitions, from where to where
-cluster_access.py   what the driver asks the cluster
+cluster_access.py, arrivals.py    what the driver asks the cluster, and what it waits for
 offset_ranges.py, admission.py, pushdown.py    pure decisions on what is read when, by which task
 batch_reader.py, stream_reader.py, range_reader.py, record_columns.py    reading
 writers.py, row_encoder.py, batch_appender.py      writing: rows to record batches to partitions
+hand_over.py, staged_batches.py    from tasks to the driver, in files where it is much
 batch_commit.py, ledger.py    a micro-batch in one transaction, once
 each_batch.py       the same inside of foreachBatch, for update mode
 """

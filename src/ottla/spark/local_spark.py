@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from ottla.spark.data_source import OttlaDataSource
 from ottla.spark.java import use_java
+from ottla.spark.python_workers import worker_python
 
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
@@ -37,7 +38,8 @@ def session(
 ) -> SparkSession:
     """A local session that knows `format("ottla")`, or the one there is; `settings` win."""
     use_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = worker_python()
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     count = cores or os.cpu_count() or 1
