@@ -12,8 +12,10 @@ _PASSING: Final = (
     "Python worker failed to connect back",
     "CANNOT_OPEN_SOCKET",
     "Python worker exited unexpectedly",
+    "failures.NoBrokerReachable",
 )
-"""What a machine with too much to do lets happen when Spark starts a process, or to one."""
+"""What a machine with too much to do lets happen when Spark starts a process, or to one; and that
+brokers were away for longer than clients wait."""
 _TEXT_MAX: Final = 600
 
 
