@@ -53,26 +53,24 @@ def demo(listen: str | None, data: Path | None, no_spark: bool, once: bool) -> i
         if broker is None:
             return ExitCode.FAILED
         say(f"Ottla {__version__} serves Kafka's protocol on {broker.address}.")
-        try:
-            if no_spark or not pipeline_process.can_run():
-                return _show_broker(broker, once=once, wants_spark=not no_spark)
-            return _show_all(broker, once=once)
-        except KeyboardInterrupt:
-            say("\nStopping.")
-            return ExitCode.OK
+        if no_spark or not pipeline_process.can_run():
+            return _show_broker(broker, once=once, wants_spark=not no_spark)
+        return _show_all(broker, once=once)
 
 
 def _show_broker(broker: RunningBroker, *, once: bool, wants_spark: bool) -> int:
-    asyncio.run(show_first_records(broker.address))
-    if wants_spark:
-        note("The second part, a pipeline on Spark, needs: pip install 'ottla[spark]'")
-    return ExitCode.OK if once else _keep_running(broker)
+    with _ctrl_c_stops():
+        asyncio.run(show_first_records(broker.address))
+        if wants_spark:
+            note("The second part, a pipeline on Spark, needs: pip install 'ottla[spark]'")
+        return ExitCode.OK if once else _keep_running(broker)
+    return ExitCode.OK
 
 
 def _show_all(broker: RunningBroker, *, once: bool) -> int:
     """Spark starts while the first records are shown."""
     asyncio.run(prepare_topics(broker.address))
-    with running_pipeline(broker.address) as pipeline:
+    with running_pipeline(broker.address) as pipeline, _ctrl_c_stops():
         asyncio.run(show_first_records(broker.address))
         say(f"\nA pipeline on Spark: {pipeline_process.FILE}\n")
         if not once:
@@ -80,9 +78,10 @@ def _show_all(broker: RunningBroker, *, once: bool) -> int:
         with open_dashboard() as dashboard:
             tally = asyncio.run(show_pipeline(broker.address, pipeline, dashboard, once=once))
         is_right = _judge(pipeline, tally)
-    if once:
-        return ExitCode.OK if is_right else ExitCode.FAILED
-    return _keep_running(broker)
+        if once:
+            return ExitCode.OK if is_right else ExitCode.FAILED
+        return _keep_running(broker)
+    return ExitCode.OK
 
 
 def _judge(pipeline: PipelineProcess, tally: Tally) -> bool:
@@ -122,6 +121,15 @@ From Python, with this client or any other for Kafka:
       producer.send("greetings", "hello from Python")
 """
     )
+
+
+@contextmanager
+def _ctrl_c_stops() -> Iterator[None]:
+    """Ctrl-C ends what is shown with a word, before what runs is stopped, which takes a moment."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("\nStopping.")
 
 
 @contextmanager

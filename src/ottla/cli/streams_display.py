@@ -38,7 +38,7 @@ def table(app_id: str, queries: tuple[QueryProgress, ...]) -> Table:
     """All queries with their numbers."""
     from rich.table import Table
 
-    shown = Table(title=app_id, title_justify="left", border_style="dim", pad_edge=False)
+    shown = Table(title=app_id, title_justify="left", border_style="dim")
     shown.add_column("query", style="cyan", no_wrap=True)
     shown.add_column("reads", overflow="fold", min_width=12)
     for name in ("batch", "records", "records/s", "took", "lag", "state"):

@@ -27,7 +27,7 @@ from ottla.clients.address import Address
 APP_ID: Final = "demo-pipeline"
 FILE: Final = Path(__file__).with_name("pipeline.py")
 NEEDED: Final = ("pyspark", "pyarrow", "pandas", "google")
-STOP_TIMEOUT_S: Final = 15.0
+STOP_TIMEOUT_S: Final = 10.0
 JAVA_END_S: Final = 5.0
 LINES_OF_TROUBLE: Final = 6
 _LOOK_S: Final = 0.05
