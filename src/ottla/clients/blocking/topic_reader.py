@@ -6,13 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.clients.arrow.bounds import Bound
-from ottla.clients.arrow.columns import COLUMNS, read_schema
-from ottla.clients.arrow.read_plan import ReadPlan, plan_read
-from ottla.clients.arrow.topic_reader import begin
+from ottla.clients.arrow.columns import COLUMNS
+from ottla.clients.arrow.topic_part import TopicPart, WhichPart, plan_part
 from ottla.clients.blocking.reading import BlockingReading
-from ottla.clients.producer.core import with_bootstrap
 from ottla.clients.settings_source import Config
-from ottla.records.arrow_schema import require_pyarrow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,14 +31,9 @@ def read_topic(
 
     A bound is "earliest", "latest", an offset, a datetime, or a mapping of partitions to such.
     """
-    plan = plan_read(
-        config,
-        with_bootstrap(settings, bootstrap_servers),
-        columns=columns,
-        read_committed=read_committed,
-    )
-    batches = list(_batches(plan, topic, (start, end), partitions))
-    return require_pyarrow().Table.from_batches(batches, schema=read_schema(plan.columns))
+    which = WhichPart(topic, (start, end), partitions, bootstrap_servers)
+    part = plan_part(which, config, settings, columns=columns, read_committed=read_committed)
+    return part.table(_batches(part))
 
 
 def iter_topic(
@@ -57,19 +49,13 @@ def iter_topic(
     **settings: object,
 ) -> Iterator[pyarrow.RecordBatch]:
     """The same as record batches, in bounded memory."""
-    plan = plan_read(
-        config,
-        with_bootstrap(settings, bootstrap_servers),
-        columns=columns,
-        read_committed=read_committed,
-    )
-    return _batches(plan, topic, (start, end), partitions)
+    which = WhichPart(topic, (start, end), partitions, bootstrap_servers)
+    part = plan_part(which, config, settings, columns=columns, read_committed=read_committed)
+    return _batches(part)
 
 
-def _batches(
-    plan: ReadPlan, topic: str, bounds: tuple[Bound, Bound], partitions: Sequence[int] | None
-) -> Iterator[pyarrow.RecordBatch]:
-    reading = BlockingReading(plan, lambda made: begin(made, plan, topic, bounds, partitions))
+def _batches(part: TopicPart) -> Iterator[pyarrow.RecordBatch]:
+    reading = BlockingReading(part.plan, part.begin)
     try:
         yield from reading.batches()
     finally:
