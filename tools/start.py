@@ -16,7 +16,7 @@ import sys
 
 import environment
 
-SPARK = "Spark with its Java, about 600 MB to download and 1 GB on the disk"
+SPARK = "Spark and its Java, about 580 MB to download and 900 MB on the disk"
 ON_SPARK = ("demo", "streams")
 
 
