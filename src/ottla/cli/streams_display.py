@@ -44,7 +44,8 @@ def table(app_id: str, queries: tuple[QueryProgress, ...]) -> Table:
     for name in ("batch", "records", "records/s", "took", "lag", "state"):
         shown.add_column(name, justify="right", no_wrap=True)
     for one in queries:
-        shown.add_row(one.name, "\n".join(one.topics), *numbers(one))
+        topics = [topic.removeprefix(f"{app_id}-") for topic in one.topics]  # its own are long
+        shown.add_row(one.name, "\n".join(topics), *numbers(one))
     return shown
 
 
