@@ -9,7 +9,7 @@ import pytest
 
 from support.command_line import Ottla, Ran
 
-SECONDS_MAX = 60
+SECONDS_MAX = 120
 
 
 @pytest.fixture

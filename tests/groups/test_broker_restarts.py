@@ -16,7 +16,7 @@ from support.groups.verdict import Chronicle, missing
 PARTITIONS = 6
 MEMBERS = 2
 RESTARTS = 3
-DRAIN_SECONDS_MAX = 45.0
+DRAIN_SECONDS_MAX = 90.0
 KINDS = (
     ("confluent", "classic"),
     ("confluent", "consumer"),

@@ -16,7 +16,7 @@ from support.groups.snapshots import Snapshots
 from support.groups.verdict import Chronicle, missing
 
 PARTITIONS = 30
-DRAIN_SECONDS_MAX = 30.0
+DRAIN_SECONDS_MAX = 90.0
 
 NewFleet = Callable[[MemberOptions, int], Fleet]
 NewName = Callable[[], str]

@@ -18,7 +18,7 @@ from spark.topics import fill, make_topic, options, rows_of, values_of
 from support.eventually import eventually
 
 NewName = Callable[[], str]
-WAIT_S = 90
+WAIT_S = 240
 
 
 def stream(spark: SparkSession, bootstrap: str, **named: str) -> DataFrame:

@@ -109,7 +109,7 @@ def test_timers_by_the_wall_clock_fire_without_new_records(
     write(bootstrap, topic, "one", "two")
     with app.start(spark):
         eventually(
-            lambda: len(values_of(bootstrap, out)) >= 3, "a third timer", timeout_seconds=100
+            lambda: len(values_of(bootstrap, out)) >= 3, "a third timer", timeout_seconds=300
         )
         assert app.wait(0.0) is False
     assert set(values_of(bootstrap, out)) == {b"2"}

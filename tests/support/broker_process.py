@@ -18,7 +18,7 @@ from support.eventually import eventually
 REPOSITORY = Path(__file__).resolve().parents[2]
 READY = re.compile(r"ready on (\S+):(\d+), data in (.+)")
 GIVEN_TO_NOBODY = range(12_000, 15_000)
-START_SECONDS_MAX = 30.0
+START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 
 

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 RECORDS_PER_TURN = 10
 TURN_SECONDS = 0.05
-FLUSH_SECONDS_MAX = 30.0
+FLUSH_SECONDS_MAX = 60.0
 
 
 class Feed:

@@ -18,7 +18,7 @@ TESTS = Path(__file__).resolve().parents[2]
 MIXED = "mixed"
 LIBRARIES = ("confluent", "kafka_python", "aiokafka")
 STOP_SECONDS_MAX = 30.0
-SETTLE_SECONDS_MAX = 40.0
+SETTLE_SECONDS_MAX = 90.0
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
 
 PAUSE_SECONDS = 0.1
-ANSWER_SECONDS_MAX = 10.0
+ANSWER_SECONDS_MAX = 30.0
 
 
 class Snapshots:
