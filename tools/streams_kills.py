@@ -79,6 +79,8 @@ class Plan:
     is_cluster: bool
     bootstrap: str | None
     """Brokers that are there already; None: one is started, and killed."""
+    minutes_max: float
+    """When it is time to judge, however often something was killed."""
 
     def victims(self) -> list[str]:
         """The kinds of one round, each as often as it is killed in it."""
@@ -282,7 +284,8 @@ class Run:
 
     def go(self) -> Verdict:
         counted, count, order = Counted(self.bootstrap, f"{self.app_id}-counted"), 0, list[str]()
-        while self.killed.total() < self.plan.kills:
+        until = time.monotonic() + self.plan.minutes_max * 60
+        while self.killed.total() < self.plan.kills and time.monotonic() < until:
             self.produce()
             count = self.wait_for_more(counted, count)
             time.sleep(self.chance.random() * 2)
@@ -366,9 +369,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cluster", action="store_true", help="executors of their own")
     parser.add_argument("--bootstrap", help="brokers that are there")
+    parser.add_argument(
+        "--minutes", type=float, default=600, help="judge after that, at the latest"
+    )
     given = parser.parse_args()
-    plan = Plan(given.kills, given.records, given.seed, given.cluster, given.bootstrap)
-    verdict = run(plan)
+    numbers = (given.kills, given.records, given.seed)
+    verdict = run(Plan(*numbers, given.cluster, given.bootstrap, given.minutes))
     print(verdict.table())
     if not verdict.is_exact:
         raise SystemExit("not exactly once")

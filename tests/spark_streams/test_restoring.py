@@ -123,10 +123,8 @@ def test_state_without_offsets_is_refused_with_what_to_do(
 def test_records_of_repartition_topics_are_deleted_once_they_are_done(
     counting: Counting, tmp_path: Path
 ) -> None:
-    counting.run(tmp_path, *"aabbcc")
-    assert counting.starts() == [0, 0]
-    counting.run(tmp_path, *"ab")
-    assert sum(counting.starts()) >= 6
+    counting.run(tmp_path, *"aabbccab")
+    assert sum(counting.starts()) >= 8
     shutil.rmtree(tmp_path)
     counting.run(tmp_path, "c")
     assert counting.counted() == {"a": [1, 2, 3], "b": [1, 2, 3], "c": [1, 2, 3]}
