@@ -43,6 +43,7 @@ DEPTH_MAX: Final = 40
 _FUNCTIONS_KEPT: Final = 1_024
 _INDENT: Final = "    "
 _INFIX: Final = ("+", "-", "*", "==", "!=", "<", "<=", ">", ">=")
+_GIVING_TEXT: Final = ("lower", "upper", "concat", "cast str")
 _PLAIN: Final = frozenset((str, int, float, bool, list, bytes, tuple, type(None)))
 
 
@@ -52,6 +53,8 @@ class Name:
 
     text: str
     may_be_none: bool = True
+    is_text: bool = False
+    """A str, unless it is None."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,7 +222,8 @@ def write(code: Code, scope: Scope, node: Node) -> Part:
         case Literal(None):
             return NOTHING
         case Literal(constant):
-            return Name(code.constant(constant), may_be_none=False)
+            is_text = isinstance(constant, str)
+            return Name(code.constant(constant), may_be_none=False, is_text=is_text)
         case Whole(part):
             return scope.key if part == "key" else scope.value
         case Field(of, name):
@@ -279,16 +283,15 @@ def _call(code: Code, name: str, parts: list[Name]) -> Name:
     if name == "is_null":
         return code.set(f"{parts[0].text} is None", may_be_none=False)
     unknown = _any_none(parts)
-    texts = [part.text for part in parts]
-    formula = _formula(code, name, texts)
+    formula = _formula(code, name, parts)
+    found = code.set(f"None if {unknown} else {formula}" if unknown else formula)
     may_be_none = bool(unknown) or name in ("/", "%") or name.startswith("cast ")
-    return code.set(
-        f"None if {unknown} else {formula}" if unknown else formula, may_be_none=may_be_none
-    )
+    return Name(found.text, may_be_none, is_text=name in _GIVING_TEXT)
 
 
-def _formula(code: Code, name: str, texts: list[str]) -> str:
+def _formula(code: Code, name: str, parts: list[Name]) -> str:
     """What an operation gives where nothing is missing."""
+    texts = [part.text for part in parts]
     if name in _INFIX:
         return f"{texts[0]} {name} {texts[1]}"
     match name:
@@ -301,10 +304,15 @@ def _formula(code: Code, name: str, texts: list[str]) -> str:
         case "lower" | "upper":
             return f"{name}({texts[0]})"
         case "concat":
-            each = [f"{one} if type({one}) is str else text_of({one})" for one in texts]
-            return f"''.join(({''.join(f'{one}, ' for one in each)}))"
+            return 'f"' + "".join(f"{{{_as_text(part)}}}" for part in parts) + '"'
     convert = code.constant(CASTS[name.removeprefix("cast ")])
     return f"{convert}({texts[0]})"
+
+
+def _as_text(part: Name) -> str:
+    if part.is_text:
+        return part.text
+    return f"{part.text} if type({part.text}) is str else text_of({part.text})"
 
 
 def _any_none(parts: list[Name]) -> str:
