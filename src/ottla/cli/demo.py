@@ -44,7 +44,7 @@ PROBLEMS_SAID: Final = 5
 def demo(listen: str | None, data: Path | None, no_spark: bool, once: bool) -> int:
     """Start a broker, watch records flow through it and a pipeline on Spark, until Ctrl-C.
 
-    Topics whose names begin with demo- begin anew with every demonstration.
+    The topics of its pipeline, demo-orders and so on, begin anew each time.
     """
     place = parse_address(listen) if listen else free_address()
     directory = data or default_data()
