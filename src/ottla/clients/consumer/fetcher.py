@@ -4,8 +4,8 @@ Runs on the loop by callbacks, like the sender of a producer: whatever happens c
 a turn asks every leader that is not asked already. Does not decode records.
 
 Invariants:
-1. A partition whose waiting bytes reach `partition_bytes` twice is not asked for; nor is any, while
-   `fetch.max.bytes` wait in all.
+1. A partition whose waiting bytes reach `max.partition.fetch.bytes` twice, and one answer, is not
+   asked for; nor is any, while `fetch.max.bytes` wait in all.
 2. An answer is taken only for the version and offset of a partition it was asked for.
 """
 
@@ -165,6 +165,8 @@ class Fetcher:
         settings = self._settings
         states = list(self._subscription.states.values())
         total = sum(state.buffered_bytes for state in states)
+        # Of large answers one ahead is enough, and more would only take fresh memory.
+        ahead_bytes = max(2 * settings.max_partition_fetch_bytes, self.partition_bytes)
         for state in states:
             if state.position < 0 or state.is_paused or state.needs_validation:
                 continue
@@ -176,10 +178,7 @@ class Fetcher:
             if broker == NO_BROKER:
                 self._events.metadata_wanted()
                 continue
-            if (
-                state.buffered_bytes >= 2 * self.partition_bytes
-                or total >= settings.fetch_max_bytes
-            ):
+            if state.buffered_bytes >= ahead_bytes or total >= settings.fetch_max_bytes:
                 held_back.add(broker)
                 continue
             by_broker.setdefault(broker, []).append(state)
