@@ -57,7 +57,8 @@ class Absences:
 
     def stays(self, partition: Partition, replica: BrokerId) -> None:
         """A replica that was wished out is in the set all the same."""
-        self._of(partition.id).pop(replica, None)
+        if replica in self.of(partition.id):
+            del self._of(partition.id)[replica]
 
     def of(self, partition: TopicPartition) -> Mapping[BrokerId, Absence]:
         """What was seen of each that left."""
@@ -80,19 +81,21 @@ class Absences:
         for was, now in zip(old.partitions, topic.partitions, strict=False):
             if was is now:
                 continue
-            known = self._of(TopicPartition(topic.name, now.index))
+            partition = TopicPartition(topic.name, now.index)
+            known = self.of(partition)
             is_led_anew = now.leader_epoch != was.leader_epoch
             for replica in tuple(known):
                 is_back = replica in now.isr and (is_led_anew or replica not in was.isr)
                 if is_back or replica not in now.replicas:
-                    del known[replica]
+                    del self._of(partition)[replica]
             if me not in now.replicas:
                 continue
             for replica in was.isr:
                 if replica in now.replicas and replica not in (*now.isr, *known):
                     cause = self._cause(replica, was, now, before)
                     if cause is not AbsenceCause.UNKNOWN:
-                        known[replica] = Absence(cause, self._standing.clock.now_ms())
+                        left = Absence(cause, self._standing.clock.now_ms())
+                        self._of(partition)[replica] = left
 
     def _cause(
         self, replica: BrokerId, was: PartitionImage, now: PartitionImage, before: ClusterImage
