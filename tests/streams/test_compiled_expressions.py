@@ -121,6 +121,11 @@ def test_the_right_side_is_not_looked_at_where_the_left_decides() -> None:
         evaluator((col("a") == 1) & fails)(None, {"a": 1, "who": "x"})
 
 
+def test_a_field_read_on_the_right_only_is_read_again_behind_it() -> None:
+    expression = ((col("a") == 1) & (col("b") == 1)) | (col("b") == 2)
+    assert [evaluator(expression)(None, {"a": a, "b": 2}) for a in (1, 0, None)] == [True] * 3
+
+
 def test_what_was_read_in_one_branch_is_not_taken_for_known_in_another() -> None:
     builder = StreamsBuilder()
     made = builder.stream("in").map_values(fields(a=col("a"), b=col("b")))
