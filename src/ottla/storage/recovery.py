@@ -6,7 +6,9 @@ Rules:
    is torn, damaged or out of order the log is cut and later segments are dropped.
 3. Below the recovery point nothing is lost silently: where the file cannot even be walked that
    far, what is cut is set aside under `.damaged` and reported.
-4. Indexes, snapshots and the epoch checkpoint can be made anew from the data, and are when missing,
+4. A segment began where the log ended then. What an earlier one holds past that had been cut off,
+   and the disk did not keep the cut: it is cut again.
+5. Indexes, snapshots and the epoch checkpoint can be made anew from the data, and are when missing,
    damaged, or not of the size a clean stop noted.
 """
 
@@ -176,6 +178,8 @@ class _Recovery:
         point = self._opening.recovery_point
         for index, segment in enumerate(found):
             is_last = index == len(found) - 1
+            if not is_last:
+                self._cut_again(segment, found[index + 1].base_offset)
             if segment.end_offset < point and not is_last:
                 continue
             self._distrust_transactions(segment)
@@ -183,6 +187,14 @@ class _Recovery:
                 self._drop(found[index + 1 :])
                 return found[: index + 1]
         return found
+
+    def _cut_again(self, segment: Segment, next_base: Offset) -> None:
+        """Cut what the segment holds of what belongs to the next one."""
+        position, batch_bytes = segment.locate(next_base)
+        if batch_bytes:
+            self.report.bytes_cut += segment.size_bytes - position
+            segment.truncate_to(next_base)
+            segment.end_offset = next_base
 
     def _verify(self, segment: Segment) -> bool:
         """Check one segment, cut it at the first bad batch and index it; True if it was whole."""

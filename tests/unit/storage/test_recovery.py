@@ -249,6 +249,30 @@ def test_an_idempotent_retry_after_a_restart_gets_its_first_answer():
         assert reopened.end_offset == 4
 
 
+@pytest.mark.parametrize("recovery_point", [0, 3, 5])
+def test_a_cut_that_the_disk_did_not_keep_is_made_again(recovery_point: int):
+    world = World(settings(segment_bytes=100_000))
+    log = world.open()
+    for number in range(5):
+        append(log, batch(b"old %d" % number))
+    before = world.disk.open(FIRST_LOG).read_at(0, 1 << 20)
+    log.truncate_to(3)
+    log.roll()
+    for number in range(3, 7):
+        log.append(batch(b"new %d" % number), leader_epoch=2)
+    world.disk.open(FIRST_LOG).write_at(0, before)
+    world.recovery_point = recovery_point
+    opened = world.opened()
+    assert list(values(opened.log).values()) == [
+        b"old 0",
+        b"old 1",
+        b"old 2",
+        *(b"new %d" % n for n in range(3, 7)),
+    ]
+    assert opened.report.bytes_cut > 0
+    assert [entry.start_offset for entry in opened.log.epochs.entries] == [0, 3]
+
+
 def test_all_five_remembered_batches_survive_a_clean_restart():
     world = World()
     log = world.open()
