@@ -127,13 +127,15 @@ def _quiet_session(app_id: str, cores: int | None, *, quick_start: bool) -> Iter
     try:
         yield spark
     finally:
-        spark.stop()
+        with _errors_to_file(complaints):  # PySpark's own threads miss the Java that they talk to
+            spark.stop()
     complaints.unlink(missing_ok=True)  # kept where something went wrong
 
 
 @contextmanager
 def _errors_to_file(path: Path) -> Iterator[None]:
-    """What is started meanwhile, which is Java, writes its complaints there as long as it runs."""
+    """Complaints of this process go there meanwhile; those of what it starts, which is Java, as
+    long as that runs."""
     kept = os.dup(2)
     with path.open("ab") as file:
         os.dup2(file.fileno(), 2)
