@@ -99,7 +99,8 @@ class Segments:
     ) -> FileRegion | None:
         """Whole batches from the one that holds `offset`, all of them below `end`.
 
-        The last may be cut by `bytes_max`. None where there is nothing to read.
+        The last may be cut by `bytes_max`, where the index does not help to do without it. None
+        where there is nothing to read.
         """
         segment = self.active
         position, batch_bytes = Position(0), 0
@@ -120,6 +121,11 @@ class Segments:
                 if not at_least_one:
                     return None
                 size = batch_bytes
+            else:
+                # Of a batch that is cut a reader has no use: it would be sent for nothing.
+                whole = segment.indexes().offsets.position_near(position + bytes_max) - position
+                if whole >= max(batch_bytes, bytes_max // 2):
+                    size = whole
         return FileRegion(segment.file(), position, size)
 
     def find_timestamp(self, timestamp: int, start_offset: int) -> TimestampedOffset | None:

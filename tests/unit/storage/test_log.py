@@ -167,6 +167,34 @@ def test_a_read_gives_the_first_batch_whole_even_if_it_is_too_large():
     assert log.read(0, bytes_max=10, end=2, at_least_one=False) is None
 
 
+@pytest.mark.parametrize("tail", [0, 600])
+def test_a_read_ends_with_a_whole_batch_where_the_index_knows_one(tail: int):
+    log = a_log()
+    size = len(batch(b"x" * 500))
+    append(log, *(batch(b"x" * 500) for _ in range(10 + tail)))  # far from the end, or near it
+    for whole in (1, 2, 5):
+        region = log.read(2, bytes_max=whole * size + size // 2, end=log.end_offset)
+        assert region is not None
+        assert (region.position, len(region)) == (2 * size, whole * size)
+    region = log.read(2, bytes_max=3 * size, end=log.end_offset)
+    assert region is not None
+    assert len(region) == 3 * size
+
+
+def test_a_read_is_cut_inside_a_batch_rather_than_to_less_than_half_of_what_was_asked_for():
+    log = a_log(index_interval_bytes=1 << 20)
+    size = len(batch(b"x" * 500))
+    append(log, *(batch(b"x" * 500) for _ in range(10)))
+    region = log.read(2, bytes_max=5 * size + 1, end=log.end_offset)
+    assert region is not None
+    assert len(region) == 5 * size + 1, "the index knows of no batch in there"
+    log = a_log()
+    append(log, batch(b"x" * 500), batch(b"x" * 5000), batch(b"x"))
+    region = log.read(0, bytes_max=5000, end=log.end_offset)
+    assert region is not None
+    assert len(region) == 5000, "the first batch alone would be little"
+
+
 def test_a_read_outside_of_the_log_says_what_the_log_has():
     log = a_log()
     append(log, batch(b"a"))
