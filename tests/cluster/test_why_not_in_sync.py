@@ -42,10 +42,12 @@ def ottla(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Ottla:
 
 @pytest.fixture
 def topic(cluster: Cluster, ottla: Ottla, new_name: Callable[[], str]) -> str:
-    """One partition, all three replicas of which are in sync."""
+    """One partition with a record, which all three replicas have: who has not asked for anything
+    yet would be silent from the beginning."""
     name = new_name()
     assert ottla("topics", "create", name, "-p", "1").code == 0
     cluster.wait_until_in_sync(SEEN_SECONDS_MAX)
+    assert ottla("produce", name, stdin="first\n").code == 0
     return name
 
 

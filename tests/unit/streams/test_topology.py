@@ -39,7 +39,14 @@ def test_a_topology_is_cut_where_records_change_their_partition() -> None:
 def test_internal_topics_are_named_after_the_application() -> None:
     driver = TopologyTestDriver(word_count(), app_id="app")
     driver.pipe("lines", None, "a b a", 1)
-    assert driver.topics() == ["app-counts-changelog", "app-counts-repartition", "lines", "out"]
+    assert driver.topics() == [
+        "app-counts-changelog",
+        "app-counts-repartition",
+        "app-progress-0-changelog",
+        "app-progress-1-changelog",
+        "lines",
+        "out",
+    ]
 
 
 def test_a_topology_shows_its_nodes_and_stores() -> None:
