@@ -96,6 +96,8 @@ class OttlaBroker:
         command = [sys.executable, "-m", "ottla", "serve"]
         command += ["--listen", self.bootstrap, "--data", str(self._folder / "data")]
         surroundings = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        # An installed package is compiled once, not by every start.
+        surroundings.pop("PYTHONDONTWRITEBYTECODE", None)
         with open(self._folder / "broker.log", "ab") as log:
             started = time.perf_counter()
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=surroundings)
