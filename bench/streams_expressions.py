@@ -151,7 +151,7 @@ def rate(run: Run, options: argparse.Namespace) -> int:
         begun = time.process_time()
         run()
         best = min(best, time.process_time() - begun)
-    return round(options.records / best)
+    return round(int(options.records) / best)
 
 
 if __name__ == "__main__":
