@@ -125,14 +125,21 @@ class _Plan:
 
     def level_leaders(self) -> None:
         """Lets others lead where one is preferred for more than its share."""
+        while sum(self._relieve(partition) for partition in sorted(self._now)):
+            pass  # one who leads less by now may take over more
+
+    def _relieve(self, partition: TopicPartition) -> bool:
+        """Gives a partition another head where that makes the loads more equal."""
+        replicas = self._now[partition]
+        if not replicas:
+            return False
+        head = replicas[0]
+        least = min(replicas, key=lambda each: (self._led[each], each))
         share = ceil(len(self._now) / max(1, len(self.racks)))
-        for partition, replicas in sorted(self._now.items()):
-            least = min(replicas, key=lambda each: (self._led[each], each), default=None)
-            head = replicas[0] if replicas else None
-            if least is None or head is None or self._led[head] <= share:
-                continue
-            if self._led[least] + 1 < self._led[head]:
-                self._set(partition, (least, *(each for each in replicas if each != least)))
+        if self._led[head] <= share or self._led[least] + 1 >= self._led[head]:
+            return False
+        self._set(partition, (least, *(each for each in replicas if each != least)))
+        return True
 
     def _move_one(self) -> bool:
         """Each move makes the loads more equal, so that there is a last one."""

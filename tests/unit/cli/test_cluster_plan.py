@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ottla.cli.cluster_plan import (
@@ -85,6 +85,10 @@ def test_too_few_brokers_for_the_replicas_are_named() -> None:
 
 
 @given(assignments, racks)
+@example(
+    [(1, 2, 3), (2, 1, 4), (2, 1, 4), (2, 1, 3), (2, 1, 3), (2, 1, 3), (2, 1, 4), (4, 2, 1)],
+    NO_RACKS,
+)
 def test_a_spread_is_even_keeps_the_counts_and_is_final(
     rows: list[tuple[int, ...]], places: Racks
 ) -> None:
