@@ -31,8 +31,7 @@ from ottla.clients.client import Client
 from ottla.clients.cluster import describe_cluster
 from ottla.clients.configs import Resource, ResourceKind, describe_configs
 from ottla.clients.log_dirs import LogDir, describe_log_dirs
-from ottla.clients.placement import list_reassignments
-from ottla.clients.topics import list_topics
+from ottla.clients.placement import look_at_placement
 from ottla.errors import OttlaError
 from ottla.model.ids import BrokerId, TopicPartition
 
@@ -79,8 +78,8 @@ def status(watch: bool, as_json: bool) -> int:
 async def look_at_health(client: Client) -> Health:
     """Asks for all that says how the cluster is; more where something is wrong."""
     cluster = await describe_cluster(client)
-    topics = await list_topics(client, internal=True)
-    moves = await list_reassignments(client)
+    placement = await look_at_placement(client)
+    topics, moves = placement.topics, placement.moves
     ailing = ailing_topics(topics, moves)
     min_in_sync = {topic: await _min_in_sync(client, topic) for topic in ailing}
     asked = await asyncio.gather(*(_directories(client, each.id) for each in cluster.brokers))

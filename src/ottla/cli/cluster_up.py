@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ottla.cli.ending import signals_handled
 from ottla.cli.exit_code import ExitCode
 from ottla.cli.message import note, paint, say, say_error
 from ottla.clients.address import parse_address, parse_addresses
@@ -194,9 +195,5 @@ def _signals_end() -> Iterator[None]:
         raise Ended(number)
 
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {each: signal.signal(each, end) for each in ends}
-    try:
+    with signals_handled(ends, end):
         yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

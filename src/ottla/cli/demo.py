@@ -25,6 +25,7 @@ from ottla.cli.demonstration.first_records import TOPIC, show_first_records
 from ottla.cli.demonstration.pipeline_process import PipelineProcess, running_pipeline
 from ottla.cli.demonstration.show import COUNTS, SERVED, prepare_topics, show_pipeline
 from ottla.cli.demonstration.tally import Tally
+from ottla.cli.ending import signals_handled
 from ottla.cli.exit_code import ExitCode
 from ottla.cli.message import note, say, say_error
 from ottla.clients.address import DEFAULT_PORT, parse_address
@@ -140,10 +141,5 @@ def _signals_interrupt() -> Iterator[None]:
         del number, frame
         signal.raise_signal(signal.SIGINT)
 
-    ends = (signal.SIGTERM, signal.SIGHUP)
-    before = {each: signal.signal(each, interrupt) for each in ends}
-    try:
+    with signals_handled((signal.SIGTERM, signal.SIGHUP), interrupt):
         yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
@@ -44,3 +46,16 @@ class Ending:
         logging.disable(logging.CRITICAL)  # what breaks now breaks because it is ended
         if self._is_starting:
             raise KeyboardInterrupt
+
+
+@contextmanager
+def signals_handled(
+    signals: Sequence[signal.Signals], handler: Callable[[int, FrameType | None], None]
+) -> Iterator[None]:
+    """The handler hears these signals meanwhile; afterwards whoever did before."""
+    before = {each: signal.signal(each, handler) for each in signals}
+    try:
+        yield
+    finally:
+        for each, earlier in before.items():
+            signal.signal(each, earlier)

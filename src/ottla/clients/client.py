@@ -103,12 +103,16 @@ class Client:
         return self._picture
 
     async def refresh(
-        self, topics: Sequence[str] | None = (), *, may_create: bool = False
+        self,
+        topics: Sequence[str] | None = (),
+        *,
+        may_create: bool = False,
+        to: BrokerId = ANY_BROKER,
     ) -> ClusterPicture:
         """Asks for the brokers and the named topics; None asks for all topics."""
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=may_create)
-        connection = await self._any_connection()
+        connection = await self.connection_to(to)
         with self._counters.requests.timed():
             response = await connection.call(
                 request, MetadataResponse, at_least=METADATA_VERSION_MIN

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ottla.clients.client import CONTROLLER, METADATA_VERSION_MIN, Client
+from ottla.clients.client import CONTROLLER, Client
 from ottla.clients.failures import check_answer, refusal
 from ottla.clients.group_offsets import by_topic
-from ottla.clients.metadata import TopicInfo, picture_from
+from ottla.clients.metadata import TopicInfo
+from ottla.clients.topics import list_topics
 from ottla.errors import ErrorCode, RequestFailed
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.messages.alter_partition_reassignments import (
@@ -33,7 +34,6 @@ from ottla.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 Refusals = dict[TopicPartition, RequestFailed]
 """Why something was not done for some partitions; empty where all went well."""
@@ -160,21 +160,11 @@ async def look_at_placement(client: Client) -> Placement:
     is done, and who takes these for settled would plan with too many. The moves are asked for
     on both sides of the topics, because one may end or begin in between.
     """
-
-    async def attempt() -> list[TopicInfo]:
-        response = await client.call(
-            MetadataRequest(topics=None),
-            MetadataResponse,
-            to=CONTROLLER,
-            at_least=METADATA_VERSION_MIN,
-        )
-        return list(picture_from(response).topics.values())
-
     before = await list_reassignments(client)
-    topics = await client.retrying(attempt)
+    topics = await list_topics(client, internal=True, to=CONTROLLER)
     after = await list_reassignments(client)
     moves = {move.partition: move for move in (*before, *after)}
-    return Placement(sorted(topics, key=lambda topic: topic.name), list(moves.values()))
+    return Placement(topics, list(moves.values()))
 
 
 async def move_replicas(

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ottla.clients.client import CONTROLLER, Client
+from ottla.clients.client import ANY_BROKER, CONTROLLER, Client
 from ottla.clients.failures import refusal
 from ottla.clients.metadata import TopicInfo
 from ottla.clients.outcome import Outcome, outcome
 from ottla.errors import ErrorCode, RequestFailed
-from ottla.model.ids import NO_TOPIC_ID
+from ottla.model.ids import NO_TOPIC_ID, BrokerId
 from ottla.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -87,11 +87,13 @@ async def create_topics(
     ]
 
 
-async def list_topics(client: Client, *, internal: bool = False) -> list[TopicInfo]:
+async def list_topics(
+    client: Client, *, internal: bool = False, to: BrokerId = ANY_BROKER
+) -> list[TopicInfo]:
     """All topics by name; internal ones on demand."""
 
     async def attempt() -> list[TopicInfo]:
-        picture = await client.refresh(None)
+        picture = await client.refresh(None, to=to)
         return [topic for topic in picture.topics.values() if internal or not topic.is_internal]
 
     return sorted(await client.retrying(attempt), key=lambda topic: topic.name)
