@@ -84,7 +84,10 @@ def writing(cluster: Cluster, topic: str) -> Iterator[None]:
 
 def why_missing(ottla: Ottla, topic: str, broker: int) -> dict[str, object] | None:
     """What `status` knows of a replica once it is not in sync."""
-    told = json.loads(ottla("cluster", "status", "--json").out)
+    ran = ottla("cluster", "status", "--json")
+    if not ran.out:
+        return None  # whoever was killed was the controller, and there is no other yet
+    told = json.loads(ran.out)
     for ailing in told["ailing"]:
         for missing in ailing["missing"] if ailing["topic"] == topic else ():
             if missing["broker"] == broker and missing["cause"]:
