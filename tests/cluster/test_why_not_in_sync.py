@@ -82,6 +82,16 @@ def writing(cluster: Cluster, topic: str) -> Iterator[None]:
         assert not writer.is_alive()
 
 
+@contextmanager
+def coming_back(cluster: Cluster, broker: int) -> Iterator[None]:
+    """One that is away is back afterwards, also where a look at it fails: others need it."""
+    try:
+        yield
+    finally:
+        cluster.start_brokers([broker])
+        cluster.wait_until_in_sync(SEEN_SECONDS_MAX)
+
+
 def why_missing(ottla: Ottla, topic: str, broker: int) -> dict[str, object] | None:
     """What `status` knows of a replica once it is not in sync."""
     ran = ottla("cluster", "status", "--json")
@@ -143,11 +153,11 @@ def test_a_follower_that_is_slow_had_not_caught_up(
 def test_a_follower_that_was_stopped_said_so(cluster: Cluster, ottla: Ottla, topic: str) -> None:
     follower = a_follower(cluster, topic)
     cluster.stop(follower)
-    missing = seen(ottla, topic, follower)
-    assert missing["cause"] == "stopped"
-    assert "when it was being stopped" in ottla("cluster", "status").out
-    cluster.start_brokers([follower])
-    cluster.wait_until_in_sync(SEEN_SECONDS_MAX)
+    with coming_back(cluster, follower):
+        missing = seen(ottla, topic, follower)
+        shown = ottla("cluster", "status").out
+    assert missing["cause"] == "stopped", cluster.last_words()
+    assert "when it was being stopped" in shown
 
 
 @pytest.mark.parametrize("leads", [False, True])
@@ -156,11 +166,10 @@ def test_a_broker_that_was_killed_lost_its_session(
 ) -> None:
     victim = cluster.leader_of(topic) if leads else a_follower(cluster, topic)
     cluster.kill(victim)
-    missing = seen(ottla, topic, victim)
+    with coming_back(cluster, victim):
+        missing = seen(ottla, topic, victim)
+        shown = ottla("cluster", "status").out
     assert missing["cause"] == "session_ended"
     assert not missing["is_there"]
-    shown = ottla("cluster", "status").out
     assert f"broker {victim} is not there; it left at " in shown
     assert "when its session with the metadata ended" in shown
-    cluster.start_brokers([victim])
-    cluster.wait_until_in_sync(SEEN_SECONDS_MAX)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
@@ -67,7 +68,8 @@ class ClusterMetadata:
         self._controllership: Controllership | None = None
         self._may_be_behind = False
         """Whether the store may have something that the picture has not."""
-        self._news = News()
+        self._news = deque([News()])
+        """In the order in which they must be seen; each is read in one go."""
         self._has_news = asyncio.Event()
         self._watch: Watch | None = None
         self._following: asyncio.Task[None] | None = None
@@ -112,8 +114,10 @@ class ClusterMetadata:
             await asyncio.gather(self._following, return_exceptions=True)
 
     def _noticed(self, change: NodeChanged) -> None:
-        self._news.note(change.path)
-        if self._news:
+        if self._news[-1].comes_before(change.path):
+            self._news.append(News())
+        self._news[-1].note(change.path)
+        if self._news[-1]:
             self._has_news.set()
 
     async def _follow(self) -> None:
@@ -121,19 +125,22 @@ class ClusterMetadata:
             await self._has_news.wait()
             self._has_news.clear()
             try:
-                async with self._turn:
-                    await self._take_news()
+                while any(self._news):
+                    async with self._turn:
+                        await self._take_news()
             except StoreError as error:
                 log.warning("news of the cluster could not be read: %s", error)
                 await asyncio.sleep(READ_AGAIN_SECONDS)
                 self._has_news.set()
 
     async def _take_news(self) -> None:
-        news, self._news = self._news, News()
+        news = self._news.popleft()
+        if not self._news:
+            self._news.append(News())
         try:
             image = await read_news(self.store, self.image, news)
         except StoreError:
-            self._news.add(news)
+            self._news[0].add(news)
             raise
         if image != self.image:
             self._publish(image)

@@ -45,6 +45,14 @@ class News(msgspec.Struct):
             self.is_everything or self.are_brokers or self.topics or self.states or self.configs
         )
 
+    def comes_before(self, path: str) -> bool:
+        """Whether this is to be seen before what happened at a path now.
+
+        Who left sets in sync first and the cluster later was being stopped; the other way round, it
+        died. One look at both would not tell.
+        """
+        return bool(self.states) and path.startswith(f"{BROKER_IDS}/")
+
     def note(self, path: str) -> None:
         """Something happened at a path."""
         parts = path.split("/")[1:]

@@ -17,10 +17,11 @@ from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.placement import Turn
 from ottla.cluster.producer_ids import BLOCK_SIZE, PRODUCER_ID_MAX, ProducerIds, next_block
 from ottla.cluster.registration import ControllerMoved
-from ottla.cluster.store import Create, Done, Node, Operation, SetData, StoreFailed
+from ottla.cluster.store import Create, Delete, Done, Node, Operation, SetData, StoreFailed
 from ottla.errors import ErrorCode, TopicExists
 from ottla.model.ids import BrokerId, TopicId
 from ottla.settings import BrokerSettings
+from support.eventually import eventually_async
 
 T = TypeVar("T")
 BROKER = BrokerId(1)
@@ -41,10 +42,10 @@ def a_registration() -> layout.BrokerNode:
     )
 
 
-def a_topic(name: str, draft: Draft) -> TopicImage:
+def a_topic(name: str, draft: Draft, *, replicas: int = 1) -> TopicImage:
     return create_topic(
         draft,
-        NewTopic(name),
+        NewTopic(name, 1, replicas),
         topic_id=TopicId(name.encode().ljust(16, b"\0")),
         turn=Turn(),
         settings=BrokerSettings(),
@@ -206,6 +207,36 @@ class OneStepAStore:
     async def multi(self, operations: Sequence[Operation]) -> list[Done]:
         await asyncio.sleep(0)
         return await self._store.multi(operations)
+
+
+@pytest.mark.parametrize("says_it_stops", [True, False])
+def test_who_left_a_set_in_sync_before_it_left_the_cluster_is_seen_to(says_it_stops: bool) -> None:
+    """Both are there when the news are read; only their order tells a stop from a death."""
+    other = BrokerId(2)
+
+    async def scenario() -> list[tuple[bool, bool]]:
+        writer = await started(None)
+        follower = await ClusterMetadata.open(writer.store, cluster_id="c")
+        follower.follow()
+        await writer.register(other, a_registration())
+        topic = await writer.change(lambda draft: a_topic("a", draft, replicas=2))
+        await eventually_async(lambda: follower.image == writer.image)
+        leaves = Draft(writer.image)
+        change_in_sync(leaves, "a", 0, led=topic.partitions[0], isr=[BROKER])
+        goes: list[Operation] = [Delete(f"{layout.BROKER_IDS}/{other}")]
+        seen: list[tuple[bool, bool]] = []
+        follower.observers.append(
+            lambda image: seen.append(
+                (other in image.topics["a"].partitions[0].isr, other in image.brokers)
+            )
+        )
+        leaves_first = [*leaves.operations, *goes]
+        await writer.store.multi(leaves_first if says_it_stops else leaves_first[::-1])
+        await eventually_async(lambda: (False, False) in seen)
+        await follower.stop_following()
+        return seen
+
+    assert ((False, True) in run(scenario())) is says_it_stops
 
 
 def test_producer_ids_are_never_given_twice(tmp_path: Path) -> None:
