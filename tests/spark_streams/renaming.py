@@ -1,34 +1,53 @@
-"""A topology of the semantics battery under other topic names, so that many share a broker."""
+"""A topology of the semantics battery under other names, so that many share a broker or a task."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from ottla.streams import Topology
-from ottla.streams.operators import Sink, Source
-from ottla.streams.topology import split
+from ottla.streams.operators import Source
+from ottla.streams.topology import Node, split
 
 
-def prefixed(topology: Topology, prefix: str) -> Topology:
-    """The same topology with `prefix` before the names of all topics that are not its own."""
+def prefixed(topology: Topology, prefix: str, *, for_inputs: str | None = None) -> Topology:
+    """The same topology with `prefix` before all names: topics, stores, nodes and joins.
 
-    def named(topic: str) -> str:
-        return topic if topology.is_internal(topic) else prefix + topic
+    The topics it reads may get another one.
+    """
+    inputs = topology.input_topics()
+
+    def named(name: str) -> str:
+        return (prefix if for_inputs is None or name not in inputs else for_inputs) + name
 
     def renamed(operator: Any) -> Any:
+        """All texts of an operator are names of something."""
         if isinstance(operator, Source):
-            return replace(operator, topics=tuple(named(one) for one in operator.topics))
-        if isinstance(operator, Sink) and isinstance(operator.topic, str):
-            return replace(operator, topic=named(operator.topic))
-        return operator
+            return replace(operator, topics=tuple(map(named, operator.topics)))
+        texts = {one.name: getattr(operator, one.name) for one in fields(operator)}
+        return replace(
+            operator, **{name: named(one) for name, one in texts.items() if isinstance(one, str)}
+        )
 
-    nodes = tuple(replace(node, operator=renamed(node.operator)) for node in topology.nodes)
+    def node_renamed(node: Node) -> Node:
+        return Node(
+            named(node.name),
+            renamed(node.operator),
+            tuple(map(named, node.parents)),
+            tuple(map(named, node.stores)),
+        )
+
+    nodes = tuple(map(node_renamed, topology.nodes))
+    stores = tuple(replace(store, name=named(store.name)) for store in topology.stores)
     return replace(
         topology,
         nodes=nodes,
+        stores=stores,
+        internal_topics=tuple(
+            replace(topic, name=named(topic.name)) for topic in topology.internal_topics
+        ),
         global_tables=tuple(
-            replace(one, topic=named(one.topic), source=renamed(one.source))
+            replace(one, topic=named(one.topic), store=named(one.store), source=renamed(one.source))
             for one in topology.global_tables
         ),
         copartitioned=tuple(frozenset(map(named, group)) for group in topology.copartitioned),
-        subtopologies=split(nodes, topology.stores),
+        subtopologies=split(nodes, stores),
     )

@@ -27,7 +27,7 @@ from ottla.cli.message import paint, say
 from ottla.cli.output import counted, print_json, print_table, table_of
 from ottla.cli.session import with_client
 from ottla.clients.absences import Absence, describe_absences
-from ottla.clients.client import Client
+from ottla.clients.client import CONTROLLER, Client
 from ottla.clients.cluster import describe_cluster
 from ottla.clients.configs import Resource, ResourceKind, describe_configs
 from ottla.clients.log_dirs import LogDir, describe_log_dirs
@@ -77,8 +77,9 @@ def status(watch: bool, as_json: bool) -> int:
 
 async def look_at_health(client: Client) -> Health:
     """Asks for all that says how the cluster is; more where something is wrong."""
-    cluster = await describe_cluster(client)
     placement = await look_at_placement(client)
+    # Behind the placement, and from the same broker: who left a set in sync by dying is gone here.
+    cluster = await describe_cluster(client, to=CONTROLLER)
     topics, moves = placement.topics, placement.moves
     ailing = ailing_topics(topics, moves)
     min_in_sync = {topic: await _min_in_sync(client, topic) for topic in ailing}

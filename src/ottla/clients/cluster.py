@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ottla.clients.address import Address
-from ottla.clients.client import Client
+from ottla.clients.client import ANY_BROKER, Client
 from ottla.clients.failures import BrokerTooOld, check_answer
 from ottla.clients.metadata import BrokerInfo
 from ottla.model.ids import BrokerId
@@ -25,12 +25,12 @@ class Cluster:
     brokers: tuple[BrokerInfo, ...]
 
 
-async def describe_cluster(client: Client) -> Cluster:
+async def describe_cluster(client: Client, *, to: BrokerId = ANY_BROKER) -> Cluster:
     """Asks for the cluster's description; brokers too old for that are asked for metadata."""
 
     async def attempt() -> Cluster:
         try:
-            response = await client.call(DescribeClusterRequest(), DescribeClusterResponse)
+            response = await client.call(DescribeClusterRequest(), DescribeClusterResponse, to=to)
         except BrokerTooOld:
             return await _from_metadata(client)
         check_answer(response.error_code, "the cluster", response.error_message)
