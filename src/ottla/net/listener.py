@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from ottla.net.own_machine import send_unpaced
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receive_buffers import ReceiveBuffers
 from ottla.net.server_connection import Answer, ConnectionLimits, ServerConnection, Shared
@@ -64,6 +65,8 @@ class Listener:
         self._server = await loop.create_server(
             self._new_connection, self.address.host or None, self.address.port, backlog=BACKLOG
         )
+        for listening in self._server.sockets:
+            send_unpaced(listening)
         port = self._server.sockets[0].getsockname()[1]
         self.address = Address(self.address.host, port)
         self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
