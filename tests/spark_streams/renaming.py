@@ -4,28 +4,28 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ottla.streams import Topology
-from ottla.streams.operators import Source
+from ottla.streams.operators import Process, Source
 from ottla.streams.topology import Node, split
 
 
-def prefixed(topology: Topology, prefix: str, *, for_inputs: str | None = None) -> Topology:
+def prefixed(topology: Topology, prefix: str) -> Topology:
     """The same topology with `prefix` before all names: topics, stores, nodes and joins.
 
-    The topics it reads may get another one.
+    Only stores that processors of the user's own ask for keep their names.
     """
-    inputs = topology.input_topics()
+    users = [node for node in topology.nodes if isinstance(node.operator, Process)]
+    kept = {store for node in users for store in node.stores}
 
     def named(name: str) -> str:
-        return (prefix if for_inputs is None or name not in inputs else for_inputs) + name
+        return name if name in kept else prefix + name
 
     def renamed(operator: Any) -> Any:
         """All texts of an operator are names of something."""
         if isinstance(operator, Source):
             return replace(operator, topics=tuple(map(named, operator.topics)))
-        texts = {one.name: getattr(operator, one.name) for one in fields(operator)}
-        return replace(
-            operator, **{name: named(one) for name, one in texts.items() if isinstance(one, str)}
-        )
+        values = {one.name: getattr(operator, one.name) for one in fields(operator)}
+        names = {field: named(text) for field, text in values.items() if isinstance(text, str)}
+        return replace(operator, **names)
 
     def node_renamed(node: Node) -> Node:
         return Node(

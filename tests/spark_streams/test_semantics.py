@@ -1,19 +1,15 @@
-"""Spark gives what the engine's test driver gives for the same records, restarts included.
+"""Kafka Streams' semantics on a real Spark: all cases and all topologies of the battery.
 
-A micro-batch makes one difference, which `TopologyTestDriver.pipe_batch` defines: of several input
-topics a task takes the record with the lowest timestamp of those that came with the micro-batch.
-So one record in a micro-batch gives exactly what Kafka Streams gives, and more than one what
-`pipe_batch` gives, with two exceptions that stand here as functions: `as_guaranteed` (without
-state, the order between input topics), and `comparable` (where queries feed each other, what comes
-together in a micro-batch is a matter of timing: there, rows must be the same in the end).
+With one record in a micro-batch, Spark gives what Kafka Streams gives: the cases, as they were
+written from its documentation. With more, what `TopologyTestDriver.pipe_batch` gives: of several
+input topics a task takes the record with the lowest timestamp of those that came with the
+micro-batch. Where that leaves something open stands in `guaranteed`.
 """
 
-import random
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,7 +17,9 @@ import ottla
 from ottla.streams import Streams, Topology, TopologyTestDriver
 from ottla.streams.spark.topic_follower import TopicFollower
 from spark_streams.renaming import prefixed
-from spark_streams.union import KINDS, united
+from spark_streams.union import united
+from streams.case import Input, Output
+from streams.cases import ALL as CASES
 from streams.running import OUTPUTS, random_steps
 from streams.topologies import ALL as TOPOLOGIES
 from streams.topologies import build
@@ -30,15 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NewName = Callable[[], str]
-Input = tuple[str, str | None, str | None, int]
-Output = tuple[str | None, str | None, int]
-DAY_MS = 24 * 60 * 60 * 1000
-BY_THE_CLOCK = "process"
-"""It also tells what it knows by the wall clock, under the key `wall`."""
-TOGETHER = [name for name in TOPOLOGIES if name != BY_THE_CLOCK]
-
-
-# --- topics --------------------------------------------------------------------------------------
+Outputs = dict[str, list[Output]]
+"""What a topology has written, by topic."""
+BY_THE_CLOCK = "wall"
+"""The key under which a processor tells what it knows, now and then by the wall clock."""
 
 
 def make_topics(bootstrap: str, names: Iterable[str]) -> None:
@@ -70,223 +63,188 @@ def written(bootstrap: str, topic: str) -> list[Output]:
         (text(record.key), text(record.value), record.timestamp_ms)
         for _, records in follower.news()
         for record in records
+        if record.key != BY_THE_CLOCK.encode()
     ]
 
 
-def outputs_of(driver: TopologyTestDriver, prefix: str = "") -> dict[str, list[Output]]:
-    found = {topic: driver.read(prefix + topic) for topic in OUTPUTS}
-    return {
-        topic: [(one.key, one.value, one.timestamp_ms) for one in records]
-        for topic, records in found.items()
-        if records
-    }
+@dataclass(frozen=True)
+class Trial:
+    """A topology under names of its own on the broker, and what is written to it."""
+
+    name: str
+    prefix: str
+    records: Sequence[Input]
+
+    def topology(self) -> Topology:
+        return prefixed(build(self.name), self.prefix)
+
+    def inputs(self, start: int, end: int) -> list[Input]:
+        """Some of the records, for the broker."""
+        return [(self.prefix + topic, *rest) for topic, *rest in self.records[start:end]]
+
+    def outputs(self, bootstrap: str) -> Outputs:
+        """What was written on the broker."""
+        topics = set(build(self.name).output_topics())
+        found = {one: written(bootstrap, self.prefix + one) for one in OUTPUTS if one in topics}
+        return {topic: records for topic, records in found.items() if records}
+
+    def expected(self, *ends: int) -> Outputs:
+        """What the test driver writes, which is made anew after every micro-batch."""
+        driver = TopologyTestDriver(build(self.name))
+        for start, end in zip((0, *ends), ends, strict=False):
+            driver.pipe_batch(self.records[start:end])
+            driver.restart()
+        found = {topic: driver.read(topic) for topic in OUTPUTS}
+        return {
+            topic: [(one.key, one.value, one.timestamp_ms) for one in records]
+            for topic, records in found.items()
+            if records
+        }
 
 
-# --- every topology in one application -----------------------------------------------------------
-
-Outputs = dict[str, list[Output]]
-"""What a topology has written, by topic."""
+def random_trial(name: str, seed: int, prefix: str) -> Trial:
+    steps = [step for step in random_steps(name, seed) if "advance" not in step]
+    records = [(one["topic"], one["key"], one["value"], one["timestamp"]) for one in steps]
+    return Trial(name, prefix, records)
 
 
 @dataclass(frozen=True)
-class Together:
-    """Topologies as one application under names of their own."""
+class Application:
+    """Trials that run as one application."""
 
-    names: tuple[str, ...]
-    prefix: str
+    trials: Sequence[Trial]
+    app_id: str
     bootstrap: str
     checkpoint: Path
     topology: Topology
 
     @classmethod
-    def prepared(
-        cls, names: Iterable[str], bootstrap: str, prefix: str, checkpoint: Path
-    ) -> "Together":
-        topology = united({name: build(name) for name in names}, prefix)
+    def together(
+        cls, trials: Sequence[Trial], app_id: str, bootstrap: str, checkpoint: Path
+    ) -> "Application":
+        """In few queries, as many as there are."""
+        topology = united(one.topology() for one in trials)
         make_topics(bootstrap, {*topology.input_topics(), *topology.output_topics()})
-        return cls(tuple(names), prefix, bootstrap, checkpoint, topology)
+        return cls(trials, app_id, bootstrap, checkpoint, topology)
 
-    def app(self) -> Streams:
+    @classmethod
+    def alone(cls, trial: Trial, bootstrap: str, checkpoint: Path) -> "Application":
+        """One, as its author would run it."""
+        topology = trial.topology()
+        make_topics(bootstrap, {*topology.input_topics(), *topology.output_topics()})
+        return cls((trial,), trial.prefix + "app", bootstrap, checkpoint, topology)
+
+    def streams(self) -> Streams:
         return Streams(
             self.topology,
-            app_id=self.prefix + "app",
+            app_id=self.app_id,
             bootstrap_servers=self.bootstrap,
             checkpoint=self.checkpoint,
         )
 
-    def write(self, records: Iterable[Input]) -> None:
-        """To the input topics of every query."""
-        topics = set(self.topology.input_topics())
-        copies = [(self.prefix + kind, record) for record in records for kind in KINDS]
-        write(
-            self.bootstrap,
-            [(start + topic, *rest) for start, (topic, *rest) in copies if start + topic in topics],
-        )
-
-    def written(self) -> dict[str, Outputs]:
-        topics = set(self.topology.output_topics())
-        named = {name: f"{self.prefix}{name}-" for name in self.names}
-        return {
-            name: {
-                topic: found
-                for topic in OUTPUTS
-                if start + topic in topics and (found := written(self.bootstrap, start + topic))
-            }
-            for name, start in named.items()
-        }
+    def write(self, start: int, end: int) -> None:
+        write(self.bootstrap, [record for one in self.trials for record in one.inputs(start, end)])
 
 
-def fed(name: str, batches: Iterable[Iterable[Input]], *, one_by_one: bool = False) -> Outputs:
-    """What a topology writes on the test driver, which is restarted after every micro-batch."""
-    topology = build(name)
-    driver = TopologyTestDriver(topology)
-    for batch in batches:
-        mine = [record for record in batch if record[0] in topology.input_topics()]
-        for some in [[record] for record in mine] if one_by_one else [mine]:
-            driver.pipe_batch(some)
-        driver.restart()
-    return outputs_of(driver)
+# --- one record in a micro-batch -----------------------------------------------------------------
 
 
-def as_guaranteed(name: str, outputs: Outputs) -> Outputs:
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_case_gives_on_spark_what_kafka_streams_documents(
+    spark: "SparkSession", bootstrap: str, new_name: NewName, tmp_path: Path
+) -> None:
+    stem = new_name()[-12:]
+    trials = [
+        Trial(case.topology, f"{stem}-{number}-", case.inputs) for number, case in enumerate(CASES)
+    ]
+    application = Application.together(trials, f"{stem}-app", bootstrap, tmp_path)
+    longest = max(len(case.inputs) for case in CASES)
+    for steps in (range(2), range(2, longest)):  # between them everything is started again
+        with application.streams().start(spark) as running:
+            for step in steps:
+                application.write(step, step + 1)
+                running.catch_up()
+    found = [one.outputs(bootstrap).get("out", []) for one in trials]
+    wrong = {
+        f"{case.topology}: {case.about}": (case.outputs, records)
+        for case, records in zip(CASES, found, strict=True)
+        if records != case.outputs
+    }
+    assert not wrong
+
+
+# --- many records in a micro-batch ---------------------------------------------------------------
+
+
+def guaranteed(trial: Trial, outputs: Outputs) -> Outputs:
     """Without state, the order between two input topics is nobody's business."""
-    if name != "merge":
+    if trial.name != "merge":
         return outputs
-    sides = {True: "right", False: "left"}
+    records = outputs.get("out", [])
     return {
-        side: [one for one in outputs["out"] if (one[1] or "").endswith("!") is is_right]
-        for is_right, side in sides.items()
+        "left": [one for one in records if not (one[1] or "").endswith("!")],
+        "right": [one for one in records if (one[1] or "").endswith("!")],
     }
 
 
-def random_records(seed: int, count: int) -> list[Input]:
-    """Few keys, close times, some late, some without key or value; the last ones close windows.
-
-    No record of one side of a join is as old as one of the other: which of them a topology takes
-    first depends on which side was drawn first, and here all share their sources.
-    """
-    chance = random.Random(seed)
-    records: list[Input] = []
-    now_ms = 10
-    for _ in range(count):
-        now_ms += chance.choice((0, 1, 1, 2, 3, 5, 8))
-        late_ms = chance.choice((0, 0, 0, 1, 4, 9, 16))
-        key = chance.choice(("k", "l", "k", "l", "a", "b", None))
-        value = chance.choice(("a", "b", "c", "ab", "bc", "ca", None))
-        topic = chance.choice(("in", "in", "left", "right"))
-        records.append((topic, key, value, max(0, now_ms - late_ms)))
-    for topic in ("in", "left", "right"):
-        now_ms += 1000
-        records.append((topic, "x", "z", now_ms))
-    parity = {"left": 0, "right": 1}
-    return [
-        (topic, key, value, timestamp_ms - timestamp_ms % 2 + parity.get(topic, timestamp_ms % 2))
-        for topic, key, value, timestamp_ms in records
-    ]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2, 3))])
 def test_every_topology_gives_on_spark_what_it_gives_on_the_test_driver(
     spark: "SparkSession", bootstrap: str, new_name: NewName, tmp_path: Path, seed: int
 ) -> None:
-    records = random_records(seed, 120)
-    halves = records[:60], records[60:]
-    together = Together.prepared(TOGETHER, bootstrap, new_name()[-16:] + "-", tmp_path)
-    for half in halves:
-        together.write(half)
-        together.app().run_once(spark)
-    expected = {name: as_guaranteed(name, fed(name, halves)) for name in TOGETHER}
-    assert all(expected.values()), "each of them has something to say"
-    found = together.written()
-    assert {name: as_guaranteed(name, found[name]) for name in TOGETHER} == expected
+    stem = new_name()[-12:]
+    trials = [random_trial(name, seed, f"{stem}-{name}-") for name in TOPOLOGIES]
+    application = Application.together(trials, f"{stem}-app", bootstrap, tmp_path)
+    longest = max(len(one.records) for one in trials)
+    ends = (8, longest)
+    for start, end in zip((0, *ends), ends, strict=False):
+        application.write(start, end)
+        application.streams().run_once(spark)
+    expected = {one.name: guaranteed(one, one.expected(*ends)) for one in trials}
+    found = {one.name: guaranteed(one, one.outputs(bootstrap)) for one in trials}
+    wrong = {
+        name: (expected[name], found[name]) for name in expected if expected[name] != found[name]
+    }
+    assert not wrong
 
 
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_a_record_at_a_time_gives_on_spark_what_kafka_streams_gives(
-    spark: "SparkSession", bootstrap: str, new_name: NewName, tmp_path: Path
-) -> None:
-    records = random_records(5, 24)
-    together = Together.prepared(TOGETHER, bootstrap, new_name()[-16:] + "-", tmp_path)
-    for some in (records[:12], records[12:]):
-        with together.app().start(spark) as running:
-            for record in some:
-                together.write([record])
-                running.catch_up()
-    expected = {name: fed(name, [records], one_by_one=True) for name in TOGETHER}
-    assert together.written() == expected
+# --- applications of their own -------------------------------------------------------------------
 
 
-# --- topologies as applications of their own -----------------------------------------------------
+def settled(trial: Trial, outputs: Outputs) -> Outputs | dict[str | None, str]:
+    """All, or the rows in the end where queries feed each other.
 
-
-@dataclass(frozen=True)
-class Alone:
-    """A topology under names of its own, and what is written to it, in two halves."""
-
-    name: str
-    prefix: str
-    topology: Topology
-    halves: tuple[list[Input], list[Input]]
-
-    def expected(self) -> Outputs:
-        driver = TopologyTestDriver(self.topology, app_id=self.prefix)
-        for half in self.halves:
-            driver.pipe_batch(half)
-            driver.restart()
-        return outputs_of(driver, self.prefix)
-
-
-def alone(name: str, prefix: str, today_ms: int) -> Alone:
-    steps = [step for step in random_steps(name, 1) if "advance" not in step]
-    records = [
-        (prefix + one["topic"], one["key"], one["value"], today_ms + one["timestamp"])
-        for one in steps
-    ]
-    middle = len(records) // 2
-    halves = (records[:middle], records[middle:])
-    return Alone(name, prefix, prefixed(build(name), prefix), halves)
-
-
-def comparable(trial: Alone, outputs: Outputs) -> Any:
-    """Everything, but where queries feed each other the rows in the end."""
-    if trial.name == BY_THE_CLOCK:
-        return [one for one in outputs["out"] if one[0] != "wall"]
-    if len(trial.topology.subtopologies) == 1:
-        return as_guaranteed(trial.name, outputs)
+    There, which records meet in a micro-batch is a matter of timing.
+    """
+    if len(trial.topology().subtopologies) == 1:
+        return guaranteed(trial, outputs)
     last = {key: value for key, value, _ in outputs.get("out", [])}
     return {key: value for key, value in last.items() if value is not None}
 
 
 def run_alone(
-    names: Iterable[str], spark: "SparkSession", bootstrap: str, stem: str, checkpoint: Path
+    trials: Sequence[Trial], spark: "SparkSession", bootstrap: str, checkpoint: Path
 ) -> None:
-    today_ms = int(time.time() * 1000) // DAY_MS * DAY_MS
-    trials = [alone(name, f"{stem}-{name}-", today_ms) for name in names]
     for one in trials:
-        make_topics(bootstrap, {*one.topology.input_topics(), *one.topology.output_topics()})
-    for number in range(2):
-        for one in trials:
-            write(bootstrap, one.halves[number])
-            Streams(
-                one.topology,
-                app_id=one.prefix + "app",
-                bootstrap_servers=bootstrap,
-                checkpoint=checkpoint / one.name,
-            ).run_once(spark)
-    for one in trials:
-        outputs = {topic: written(bootstrap, one.prefix + topic) for topic in one.expected()}
-        assert comparable(one, outputs) == comparable(one, one.expected()), one.name
+        application = Application.alone(one, bootstrap, checkpoint / one.name)
+        ends = (8, len(one.records))
+        for start, end in zip((0, *ends), ends, strict=False):
+            application.write(start, end)
+            application.streams().run_once(spark)
+        outputs = settled(one, one.outputs(bootstrap))
+        assert outputs == settled(one, one.expected(*ends)), one.name
 
 
 @pytest.mark.slow
 def test_applications_of_their_own_give_what_they_give_on_the_test_driver(
     spark: "SparkSession", bootstrap: str, new_name: NewName, tmp_path: Path
 ) -> None:
+    names = ("process", "stream_left_join", "stream_global_left_join", "foreign_left_join")
+    stem = new_name()[-12:]
     run_alone(
-        ("stream_left_join", "foreign_left_join"), spark, bootstrap, new_name()[-16:], tmp_path
+        [random_trial(name, 1, f"{stem}-{name}-") for name in names], spark, bootstrap, tmp_path
     )
 
 
@@ -297,4 +255,8 @@ def test_applications_of_their_own_give_what_they_give_on_the_test_driver(
 def test_every_topology_is_an_application_of_its_own(
     spark: "SparkSession", bootstrap: str, new_name: NewName, tmp_path: Path, share: int
 ) -> None:
-    run_alone(list(TOPOLOGIES)[share::8], spark, bootstrap, new_name()[-16:], tmp_path)
+    stem = new_name()[-12:]
+    names = list(TOPOLOGIES)[share::8]
+    run_alone(
+        [random_trial(name, 1, f"{stem}-{name}-") for name in names], spark, bootstrap, tmp_path
+    )

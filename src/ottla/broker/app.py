@@ -213,9 +213,8 @@ class Broker:
         registered = self._view.image.brokers.get(self._view.broker_id)
         if registered is not None and self._standing.is_certain:
             settings = self._view.settings.replication
-            await depart(registered.id, registered.epoch, self._peers, settings)
-            # A follower that has left must not be taken back in by what it still asks for.
-            await self._replication.stop()
+            stop_following = self._replication.stop
+            await depart(registered.id, registered.epoch, self._peers, settings, stop_following)
         await membership.leave()
 
     def _node(self, endpoints: tuple[str, ...]) -> BrokerNode:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from ottla.errors import ErrorCode, OttlaError
@@ -33,15 +34,30 @@ class ControllerPeer(Protocol):
 
 
 async def depart(
-    broker_id: BrokerId, epoch: int, controller: ControllerPeer, settings: ReplicationSettings
+    broker_id: BrokerId,
+    epoch: int,
+    controller: ControllerPeer,
+    settings: ReplicationSettings,
+    stop_following: Callable[[], Awaitable[None]],
 ) -> bool:
     """Let others lead what this broker leads, before it stops; whether nothing is left.
 
-    Asks again while something is left, as often as the settings say. `epoch` is that of the
-    broker's registration.
+    Asks again while something is left, as often as the settings say, and then follows nobody. What
+    the broker fetched between may have brought it back into sets in sync, so it is taken out of
+    them once more. `epoch` is that of the broker's registration.
     """
-    if not settings.controlled_shutdown_enable:
-        return False
+    is_free = settings.controlled_shutdown_enable and await _hand_over(
+        broker_id, epoch, controller, settings
+    )
+    await stop_following()
+    if is_free:
+        await _ask(broker_id, epoch, controller)
+    return is_free
+
+
+async def _hand_over(
+    broker_id: BrokerId, epoch: int, controller: ControllerPeer, settings: ReplicationSettings
+) -> bool:
     for attempt in range(settings.controlled_shutdown_max_retries + 1):
         if attempt:
             longest = settings.controlled_shutdown_retry_backoff_ms / 1000

@@ -14,10 +14,11 @@ from ottla.errors import ConfigError
 from ottla.spark.sink_plan import Delivery
 from ottla.streams.spark.checkpoint_mark import mark_checkpoint
 from ottla.streams.spark.failure_sentence import QueryFailed, is_passing, sentence
-from ottla.streams.spark.progress import QueryProgress, query_progress
+from ottla.streams.spark.progress import QueryProgress, query_progress, read_up_to
 from ottla.streams.spark.queries import Queries
 from ottla.streams.spark.run_settings import RunSettings
 from ottla.streams.spark.topics import prepare_topics
+from ottla.streams.spark.working_off import work_off
 from ottla.streams.store_view import view_of
 from ottla.streams.topology import Topology
 
@@ -136,12 +137,15 @@ class Streams:
         """Returns when everything that was there is done, through all sub-topologies.
 
         What one of them writes another reads, maybe in a circle: rounds, until one does nothing.
+        Timers by the wall clock may write for ever. With them it is enough to come by everywhere
+        twice: so a foreign-key join goes there and back.
         """
-        done = self._batches()
-        for _ in range(_ROUNDS_MAX):
+        has_clock = self._maker is not None and bool(self._maker.clocked)
+        done = self._read_up_to()
+        for _ in range(2 * len(self._queries) + 1 if has_clock else _ROUNDS_MAX):
             for number in range(len(self._queries)):
                 self._catch_up(number)
-            before, done = done, self._batches()
+            before, done = done, self._read_up_to()
             if before == done:
                 return
 
@@ -193,9 +197,11 @@ class Streams:
     def _catch_up(self, number: int) -> None:
         from pyspark.errors import StreamingQueryException
 
+        assert self._maker is not None
+        has_clock = self.topology.subtopologies[number].id in self._maker.clocked
         while True:
             try:
-                self._queries[number].processAllAvailable()
+                work_off(self._queries[number], has_clock=has_clock)
                 return
             except StreamingQueryException:
                 if not self._revive(number):
@@ -217,5 +223,5 @@ class Streams:
         self._queries[number] = self._maker.start(self.topology.subtopologies[number])
         return True
 
-    def _batches(self) -> list[int]:
-        return [(query.lastProgress or {"batchId": -1})["batchId"] for query in self._queries]
+    def _read_up_to(self) -> list[dict[tuple[str, str], int]]:
+        return [read_up_to(query.lastProgress) for query in self._queries]

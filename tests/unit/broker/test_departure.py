@@ -29,6 +29,10 @@ class Controller:
     def __init__(self, *answers: ControlledShutdownResponse | PeerUnreachable) -> None:
         self.answers = deque(answers)
         self.asked: list[tuple[int, int]] = []
+        self.asked_while_following = 0
+
+    async def stop_following(self) -> None:
+        self.asked_while_following = len(self.asked)
 
     async def ask_controller(self, request: Message) -> Message:
         assert isinstance(request, ControlledShutdownRequest)
@@ -41,25 +45,32 @@ class Controller:
 
 def test_a_broker_goes_when_others_lead_all_that_it_led() -> None:
     controller = Controller(DONE)
-    assert run(depart(ME, 7, controller, AT_ONCE))
-    assert controller.asked == [(1, 7)]
+    assert run(depart(ME, 7, controller, AT_ONCE, controller.stop_following))
+    assert set(controller.asked) == {(1, 7)}
+
+
+def test_a_broker_that_follows_nobody_any_more_is_taken_out_of_sets_in_sync_again() -> None:
+    controller = Controller(DONE, DONE)
+    assert run(depart(ME, 7, controller, AT_ONCE, controller.stop_following))
+    assert controller.asked_while_following == 1
+    assert not controller.answers
 
 
 def test_a_broker_asks_again_while_something_is_left_or_the_controller_is_moving() -> None:
     moved = ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
     controller = Controller(LEFT, moved, PeerUnreachable(2, "it died"), DONE)
-    assert run(depart(ME, 7, controller, AT_ONCE))
-    assert len(controller.asked) == 4
+    assert run(depart(ME, 7, controller, AT_ONCE, controller.stop_following))
+    assert controller.asked_while_following == 4
 
 
 def test_a_broker_that_nobody_helps_goes_in_the_end() -> None:
     controller = Controller()
-    assert not run(depart(ME, 7, controller, AT_ONCE))
+    assert not run(depart(ME, 7, controller, AT_ONCE, controller.stop_following))
     assert len(controller.asked) == 1 + AT_ONCE.controlled_shutdown_max_retries
 
 
 def test_a_broker_that_is_not_to_ask_goes_at_once() -> None:
     controller = Controller(DONE)
     settings = ReplicationSettings(controlled_shutdown_enable=False)
-    assert not run(depart(ME, 7, controller, settings))
+    assert not run(depart(ME, 7, controller, settings, controller.stop_following))
     assert not controller.asked

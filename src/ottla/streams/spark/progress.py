@@ -35,9 +35,9 @@ def query_progress(
     """The numbers of a query; `report` is Spark's, None where there is none yet."""
     if report is None:
         return QueryProgress(name, topics)
-    sources: list[Mapping[str, Any]] = report.get("sources") or [{}]
+    source = _source(report)
     begun, ended, latest = (
-        _offsets(sources[0].get(which)) for which in ("startOffset", "endOffset", "latestOffset")
+        _offsets(source.get(which)) for which in ("startOffset", "endOffset", "latestOffset")
     )
     state: list[Mapping[str, Any]] = report.get("stateOperators") or [{}]
     return QueryProgress(
@@ -50,6 +50,21 @@ def query_progress(
         int(state[0].get("numRowsTotal", 0)),
         int(state[0].get("memoryUsedBytes", 0)),
     )
+
+
+def read_up_to(report: Mapping[str, Any] | None) -> dict[tuple[str, str], int]:
+    """The offsets up to which a query has read, by topic and partition."""
+    return _offsets(_source(report).get("endOffset"))
+
+
+def is_idle(report: Mapping[str, Any] | None) -> bool:
+    """Whether there was nothing new in the topics for the last micro-batch."""
+    return read_up_to(report) == _offsets(_source(report).get("startOffset"))
+
+
+def _source(report: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    sources: list[Mapping[str, Any]] = (report or {}).get("sources") or [{}]
+    return sources[0]
 
 
 def _offsets(reported: object) -> dict[tuple[str, str], int]:

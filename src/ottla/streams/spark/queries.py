@@ -19,7 +19,7 @@ from ottla.streams.spark.processor import PartitionProcessor, without_state
 from ottla.streams.spark.resumption import Resuming, Resumption
 from ottla.streams.spark.run_settings import RunSettings, query_name
 from ottla.streams.spark.worker import Work, forgetful_store, new_task, pickled
-from ottla.streams.topology import Subtopology, Topology
+from ottla.streams.topology import Subtopology, SubtopologyId, Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +51,7 @@ def _wait_for_sources(query: StreamingQuery) -> None:
 class Queries:
     """Makes and starts the queries of one application."""
 
-    __slots__ = ("_counts", "_pickled", "_settings", "_spark", "_topology")
+    __slots__ = ("_counts", "_pickled", "_settings", "_spark", "_topology", "clocked")
 
     def __init__(
         self,
@@ -65,6 +65,8 @@ class Queries:
         self._spark = spark
         self._counts = dict(counts)
         self._pickled = pickled(topology)
+        self.clocked: set[SubtopologyId] = set()
+        """Those that were started and have timers by the wall clock."""
 
     def start(self, part: Subtopology) -> StreamingQuery:
         """Returns when the query looks for records: it starts processes, which is much at once."""
@@ -83,8 +85,10 @@ class Queries:
             settings.kafka,
             resumption.changelogs,
         )
-        clocked = has_clock(work)
-        interval_ms = max(settings.interval_ms, CLOCK_INTERVAL_MS if clocked else 0)
+        interval_ms, clocked = settings.interval_ms, has_clock(work)
+        if clocked:
+            self.clocked.add(part.id)
+            interval_ms = max(interval_ms, CLOCK_INTERVAL_MS)
         writer = self._written(self._read(part, resumption), work, is_clocked=clocked)
         return writer.trigger(processingTime=f"{interval_ms} milliseconds").start()
 
