@@ -23,6 +23,7 @@ from typing import Final
 from ottla.errors import ErrorCode, OttlaError
 from ottla.net.frame_pool import FramePool
 from ottla.net.frame_writer import CAN_WRITE_PARTS, FrameWriter, Part
+from ottla.net.own_machine import connect_unpaced
 
 SCRATCH_BYTES: Final = 64 * 1024
 FRAME_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -135,12 +136,19 @@ class ClientConnection:
         connection = cls(peer)
         try:
             async with asyncio.timeout(timeout_s):
-                await connection._loop.create_connection(
-                    lambda: _Receiver(connection), host, port, happy_eyeballs_delay=0.25
-                )
+                await connection._connect(host, port)
         except (OSError, UnicodeError) as error:
             raise CannotConnect(peer, error) from error
         return connection
+
+    async def _connect(self, host: str, port: int) -> None:
+        made = await connect_unpaced(host, port)
+        if made is not None:
+            await self._loop.create_connection(lambda: _Receiver(self), sock=made)
+            return
+        await self._loop.create_connection(
+            lambda: _Receiver(self), host, port, happy_eyeballs_delay=0.25
+        )
 
     @property
     def is_open(self) -> bool:

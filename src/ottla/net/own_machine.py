@@ -7,6 +7,7 @@ costs more than all the rest of sending.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from contextlib import suppress
@@ -30,7 +31,43 @@ def send_unpaced(listening: socket.socket) -> None:
 
     They have it from the socket that listens: one that has begun to pace can not be told to stop.
     """
-    if _CONGESTION_CONTROL is None or not is_own_machine(str(listening.getsockname()[0])):
-        return
-    with suppress(OSError):  # Then it sends as the machine is set to.
-        listening.setsockopt(socket.IPPROTO_TCP, _CONGESTION_CONTROL, UNPACED)
+    if is_own_machine(str(listening.getsockname()[0])):
+        _choose_unpaced(listening)
+
+
+async def connect_unpaced(host: str, port: int) -> socket.socket | None:
+    """A connection to an address of this machine that sends without pacing; None for any other.
+
+    OSError where nobody takes it.
+    """
+    loop = asyncio.get_running_loop()
+    if is_own_machine(host):
+        return await _connect(loop, host, port)
+    if host != "localhost":
+        return None
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    hosts = [str(address[0]) for *_, address in found]
+    if not all(map(is_own_machine, hosts)):
+        return None
+    for each in hosts[:-1]:
+        with suppress(OSError):
+            return await _connect(loop, each, port)
+    return await _connect(loop, hosts[-1], port)
+
+
+async def _connect(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        made.setblocking(False)
+        _choose_unpaced(made)
+        await loop.sock_connect(made, (host, port))
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _choose_unpaced(of: socket.socket) -> None:
+    if _CONGESTION_CONTROL is not None:
+        with suppress(OSError):  # Then it sends as the machine is set to.
+            of.setsockopt(socket.IPPROTO_TCP, _CONGESTION_CONTROL, UNPACED)

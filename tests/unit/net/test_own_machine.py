@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ottla.net.client_connection import CannotConnect, ClientConnection
 from ottla.net.own_machine import UNPACED, is_own_machine, send_unpaced
 from unit.net.running import run
 from unit.net.served import connect, listening, wait_until
@@ -68,5 +69,32 @@ def test_a_listener_does_not_pace_its_clients_on_this_machine() -> None:
                 transport = connection._transport
                 assert transport is not None
                 assert how_it_sends(transport.get_extra_info("socket")) == UNPACED
+
+    run(scenario())
+
+
+@knows_congestion_control
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_client_does_not_pace_what_it_sends_to_its_own_machine(host: str) -> None:
+    async def scenario() -> None:
+        async with listening(reply) as listener:
+            opened = await ClientConnection.open(host, listener.address.port, timeout_s=10)
+            async with opened:
+                assert opened._transport is not None
+                assert how_it_sends(opened._transport.get_extra_info("socket")) == UNPACED
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_client_hears_that_nobody_listens_on_its_own_machine(
+    host: str, bound: socket.socket
+) -> None:
+    bound.bind(("127.0.0.1", 0))
+    port = bound.getsockname()[1]
+
+    async def scenario() -> None:
+        with pytest.raises(CannotConnect, match="nothing listens there"):
+            await ClientConnection.open(host, port, timeout_s=10)
 
     run(scenario())
