@@ -40,6 +40,7 @@ from ottla.spark.writers import TaskResult, write_rows
 from ottla.streams.spark.consumption import Consumption
 from ottla.streams.spark.packets import input_packets, written_batches
 from ottla.streams.spark.purge import Purge
+from ottla.streams.spark.starts import Starts, without_count
 
 if TYPE_CHECKING:
     import pyarrow
@@ -49,6 +50,8 @@ PURGED: Final = "purged"
 """Option of a read: topics whose records nobody needs once they were read."""
 WOKEN: Final = "woken"
 """Option of a read: for how many partition numbers the first micro-batch has a packet anyway."""
+CLOCKED: Final = "clocked"
+"""Option of a read: "true" where there are timers by the wall clock."""
 CONSUMER: Final = "consumer"
 """Option of a write: the group whose offsets are committed with the results."""
 PACKET_READ: Final = StructType(
@@ -96,8 +99,12 @@ class PacketDataSource(DataSource):
         with plainly():
             plan = source_plan(Use.STREAM_READ, options)
             purged = [topic for topic in own.get(PURGED, "").split(",") if topic]
-            purge = Purge(purged, plan.connection)
-            return PacketReader(plan, purge, tasks_to_wake=int(own.get(WOKEN, "0")))
+            return PacketReader(
+                plan,
+                Purge(purged, plan.connection),
+                tasks_to_wake=int(own.get(WOKEN, "0")),
+                is_clocked=own.get(CLOCKED) == "true",
+            )
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool
@@ -114,7 +121,7 @@ def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """The connector's options, and ours."""
     given = {name.lower(): text for name, text in options.items()}
     own: dict[str, str] = {}
-    for name in (PURGED, WOKEN, CONSUMER):
+    for name in (PURGED, WOKEN, CLOCKED, CONSUMER):
         if name in given:
             own[name] = given.pop(name)
     return given, own
@@ -123,10 +130,13 @@ def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
 class PacketReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The connector's reader, with what its tasks read put into packets."""
 
-    def __init__(self, plan: SourcePlan, purge: Purge, *, tasks_to_wake: int) -> None:
+    def __init__(
+        self, plan: SourcePlan, purge: Purge, *, tasks_to_wake: int, is_clocked: bool
+    ) -> None:
         self._reader = StreamReader(plan)
         self._purge = purge
         self._tasks_to_wake = tasks_to_wake
+        self._starts = Starts() if is_clocked else None
         self._topic = min(plan.selection.topics)
         self._first: dict[str, Any] | None = None
         """Where the first micro-batch begins."""
@@ -139,8 +149,10 @@ class PacketReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Everything before `start` is finished: nobody asks for it again."""
-        self._purge.up_to(from_topic_offsets(start))
-        return self._reader.latestOffset(start, limit)
+        begin = without_count(start)
+        self._purge.up_to(from_topic_offsets(begin))
+        latest = self._reader.latestOffset(begin, limit)
+        return latest if self._starts is None else self._starts.counted(latest, start)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._reader.prepareForTriggerAvailableNow()
@@ -154,10 +166,10 @@ class PacketReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._first = start
         wakes = range(self._tasks_to_wake if start == self._first else 0)
         empty = [RangeOfPartition(self._topic, number, 0, 0) for number in wakes]
-        return [*empty, *self._reader.partitions(start, end)]
+        return [*empty, *self._reader.partitions(without_count(start), without_count(end))]
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._reader.commit(end)
+        self._reader.commit(without_count(end))
 
     def stop(self) -> None:
         self._reader.stop()

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ottla.streams.spark.starts import without_count
+
 
 @dataclass(frozen=True, slots=True)
 class QueryProgress:
@@ -74,6 +76,6 @@ def _offsets(reported: object) -> dict[tuple[str, str], int]:
         return {}
     return {
         (topic, partition): int(offset)
-        for topic, partitions in told.items()
+        for topic, partitions in without_count(told).items()
         for partition, offset in partitions.items()
     }

@@ -13,7 +13,14 @@ from ottla.spark.sink_plan import Delivery
 from ottla.streams.operators import Process
 from ottla.streams.partitions import task_count
 from ottla.streams.spark.checkpoint_folder import is_begun
-from ottla.streams.spark.data_source import CONSUMER, FORMAT, PACKET_WRITTEN, PURGED, WOKEN
+from ottla.streams.spark.data_source import (
+    CLOCKED,
+    CONSUMER,
+    FORMAT,
+    PACKET_WRITTEN,
+    PURGED,
+    WOKEN,
+)
 from ottla.streams.spark.kept_stores import has_state
 from ottla.streams.spark.processor import PartitionProcessor, without_state
 from ottla.streams.spark.resumption import Resuming, Resumption
@@ -85,11 +92,11 @@ class Queries:
             settings.kafka,
             resumption.changelogs,
         )
-        interval_ms, clocked = settings.interval_ms, has_clock(work)
-        if clocked:
+        interval_ms = settings.interval_ms
+        if has_clock(work):
             self.clocked.add(part.id)
             interval_ms = max(interval_ms, CLOCK_INTERVAL_MS)
-        writer = self._written(self._read(part, resumption), work, is_clocked=clocked)
+        writer = self._written(self._read(part, resumption), work)
         return writer.trigger(processingTime=f"{interval_ms} milliseconds").start()
 
     def _kafka(self) -> dict[str, str]:
@@ -121,6 +128,8 @@ class Queries:
             options["group.id"] = settings.app_id
         if resumption.offsets:
             options["startingOffsets"] = json.dumps(to_topic_offsets(resumption.offsets))
+        if part.id in self.clocked:
+            options[CLOCKED] = "true"
         if resumption.changelogs:
             options[WOKEN] = str(task_count(part, self._short_counts(part)))
         return self._spark.readStream.format(FORMAT).options(**options).load()
@@ -131,8 +140,9 @@ class Queries:
             topic: self._counts[self._topology.topic_name(topic, app_id)] for topic in part.topics()
         }
 
-    def _written(self, packets: DataFrame, work: Work, *, is_clocked: bool) -> DataStreamWriter:
+    def _written(self, packets: DataFrame, work: Work) -> DataStreamWriter:
         settings, part = self._settings, work.subtopology
+        is_clocked = part.id in self.clocked
         if has_state(part):
             frame = packets.groupBy("partition").transformWithState(
                 PartitionProcessor(work, has_clock=is_clocked),
