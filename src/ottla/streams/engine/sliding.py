@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.streams.engine.changes import Change
-from ottla.streams.engine.functions import Folding
-from ottla.streams.engine.progress import UNKNOWN
 from ottla.streams.engine.records import Headers
 from ottla.streams.engine.window_store import WindowStore
+from ottla.streams.engine.windowing import Results, Windowing
 from ottla.streams.engine.wiring import DropReason, Wiring
 from ottla.streams.operators import WindowAggregate
 from ottla.streams.windowed import Windowed
@@ -39,39 +38,25 @@ class _Neighbours:
 class SlidingAggregate:
     """One result for each key and each distinct set of records that fit into a window."""
 
-    __slots__ = (
-        "_closed",
-        "_emits_on_close",
-        "_folding",
-        "_observed",
-        "_sends_old",
-        "_span_ms",
-        "_store",
-        "_windows",
-        "_wiring",
-    )
+    __slots__ = ("_grace_ms", "_span_ms", "_store", "_windowing", "_wiring")
 
     def __init__(self, operator: WindowAggregate, wiring: Wiring) -> None:
         assert isinstance(operator.windows, SlidingWindows)
-        self._windows = operator.windows
-        self._span_ms = operator.windows.difference_ms
+        self._span_ms, self._grace_ms = operator.windows.difference_ms, operator.windows.grace_ms
+        self._windowing = Windowing(operator, wiring)
         self._wiring = wiring
         self._store: WindowStore = wiring.stores.typed(operator.store)
-        self._folding = Folding(operator.aggregation)
-        self._emits_on_close, self._sends_old = operator.emits_on_close, operator.sends_old
-        self._observed, self._closed = wiring.cell("observed"), wiring.cell("closed")
 
     def process(self, key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
         if key is None or value is None:
             self._wiring.drop(DropReason.NULL_KEY if key is None else DropReason.NULL_VALUE)
             return
-        self._observed.value = max(self._observed.value, timestamp_ms)
-        close_ms = self._observed.value - self._windows.grace_ms
+        close_ms = self._windowing.observe(timestamp_ms) - self._grace_ms
         if timestamp_ms + self._span_ms < close_ms:
             self._wiring.drop(DropReason.LATE)
             return
-        if self._emits_on_close and timestamp_ms >= self._span_ms:
-            self._emit_closed(close_ms, headers)  # before the record makes the store forget them
+        if timestamp_ms >= self._span_ms:
+            self._windowing.send_closed(close_ms, self._closed_between, headers)
         step = _Step(key, value, timestamp_ms, headers, close_ms)
         if timestamp_ms < self._span_ms:
             self._process_early(step)
@@ -157,11 +142,12 @@ class SlidingAggregate:
         if start_ms + self._span_ms < step.close_ms:
             self._wiring.drop(DropReason.LATE)
             return
-        result, newest_ms = found or (self._folding.begin(), step.timestamp_ms)
+        folding = self._windowing.folding
+        result, newest_ms = found or (folding.begin(), step.timestamp_ms)
         old = None
-        if self._sends_old:
-            old = self._folding.begin() if found is None else self._copied(result)
-        result = self._folding.add(step.key, step.value, result)
+        if self._windowing.sends_old:
+            old = folding.begin() if found is None else self._copied(result)
+        result = folding.add(step.key, step.value, result)
         newest_ms = max(newest_ms, step.timestamp_ms)
         self._store.put(step.key, start_ms, result, newest_ms)
         self._send(step, start_ms, Change(result, old), newest_ms)
@@ -175,20 +161,12 @@ class SlidingAggregate:
         return spec.value.deserializer()(spec.value.serializer()(result))
 
     def _send(self, step: _Step, start_ms: int, change: Change, timestamp_ms: int) -> None:
-        if not self._emits_on_close:
-            windowed = Windowed(step.key, start_ms, start_ms + self._span_ms)
-            self._wiring.forward(windowed, change, timestamp_ms, step.headers)
+        windowed = Windowed(step.key, start_ms, start_ms + self._span_ms)
+        self._windowing.send_update(windowed, change, timestamp_ms, step.headers)
 
-    def _emit_closed(self, close_ms: int, headers: Headers) -> None:
-        """Windows whose end has passed since the last time: last <= end < close."""
-        last_ms = self._closed.value
-        if close_ms <= last_ms or close_ms - self._span_ms - 1 < 0:
-            return
-        first_ms = 0 if last_ms == UNKNOWN else max(0, last_ms - self._span_ms)
-        closed = list(self._store.fetch_all(first_ms, close_ms - self._span_ms))
-        self._closed.value = close_ms
-        for windowed, result, timestamp_ms in closed:
-            self._wiring.forward(windowed, Change(result), timestamp_ms, headers)
+    def _closed_between(self, last_ms: int, close_ms: int) -> Results:
+        """Windows with last <= end < close."""
+        return self._store.fetch_all(max(0, last_ms - self._span_ms), close_ms - self._span_ms)
 
 
 @dataclass(frozen=True, slots=True)
