@@ -11,7 +11,9 @@ from ottla.streams.graph import Graph
 from ottla.streams.grouped import (
     Emit,
     KGroupedStream,
+    check_merger,
     checked_emit,
+    checked_initializer,
     checked_windows,
     windowed_key,
     windowed_store,
@@ -19,7 +21,7 @@ from ottla.streams.grouped import (
 from ottla.streams.operators import Aggregate, Fold, TablePassThrough, WindowAggregate
 from ottla.streams.serdes import SerdeChoice
 from ottla.streams.store_spec import StoreKind, StoreSpec
-from ottla.streams.windows import AnyWindows, SessionWindows
+from ottla.streams.windows import AnyWindows
 
 if TYPE_CHECKING:
     from ottla.streams.table import KTable
@@ -61,11 +63,8 @@ class CogroupedStream:
         """The one result for each key, beginning with `initializer()`."""
         from ottla.streams.table import KTable
 
-        if isinstance(self.windows, SessionWindows) and merger is None:
-            raise TopologyError(
-                "sessions grow together: give merger(key, one_result, other_result)"
-            )
-        graph = self.graph
+        check_merger(self.windows, merger)
+        begin, graph = checked_initializer(initializer), self.graph
         named = store or graph.new_name("COGROUPKSTREAM-AGGREGATE-STATE-STORE")
         base = name or graph.new_name("COGROUPKSTREAM-AGGREGATE")
         streams = [
@@ -79,7 +78,7 @@ class CogroupedStream:
             graph.add_store(windowed_store(named, self.windows, self.emit, key, serde))
         nodes = []
         for number, (stream, (_, aggregator)) in enumerate(zip(streams, self.members, strict=True)):
-            operator = self._operator(named, Fold(initializer, aggregator, merger))
+            operator = self._operator(named, Fold(begin, aggregator, merger))
             nodes.append(graph.add(f"{base}-{number}", operator, [stream.node], [named]))
         node = graph.add(base, TablePassThrough(named), nodes, [named])
         keys = key if self.windows is None else windowed_key(self.windows, key)

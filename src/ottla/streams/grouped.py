@@ -71,7 +71,7 @@ class KGroupedStream:
     ) -> KTable:
         """`aggregator(key, value, result)` makes a new result, beginning with `initializer()`."""
         serde = self.stream.graph.value_serde(value)
-        return self._table(Fold(_factory(initializer), aggregator), serde, store, name)
+        return self._table(Fold(checked_initializer(initializer), aggregator), serde, store, name)
 
     def cogroup(self, aggregator: Callable[[Any, Any, Any], Any]) -> CogroupedStream:
         """Begins one result of several grouped streams."""
@@ -138,11 +138,8 @@ class WindowedKStream:
         name: str | None = None,
     ) -> KTable:
         """`aggregator(key, value, result)`; sessions also need `merger(key, result, result)`."""
-        fold = Fold(_factory(initializer), aggregator, merger)
-        if isinstance(self.windows, SessionWindows) and merger is None:
-            raise TopologyError(
-                "sessions grow together: give merger(key, one_result, other_result)"
-            )
+        check_merger(self.windows, merger)
+        fold = Fold(checked_initializer(initializer), aggregator, merger)
         return self._table(fold, self.grouped.stream.graph.value_serde(value), store, name)
 
     def _table(
@@ -212,7 +209,14 @@ def checked_emit(emit: str) -> Emit:
     raise TopologyError(f'a window emits on "update" or on "close", not on {emit!r}')
 
 
-def _factory(initializer: Any) -> Callable[[], Any]:
+def check_merger(windows: AnyWindows | None, merger: Callable[..., Any] | None) -> None:
+    """Refuses sessions that cannot become one."""
+    if isinstance(windows, SessionWindows) and merger is None:
+        raise TopologyError("sessions grow together: give merger(key, one_result, other_result)")
+
+
+def checked_initializer(initializer: Any) -> Callable[[], Any]:
+    """Refuses a first result where a function that makes one is needed."""
     if callable(initializer):
         return initializer  # type: ignore[no-any-return]
     raise TopologyError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ottla.streams.graph import Graph
+from ottla.streams.grouped import checked_initializer
 from ottla.streams.operators import Aggregation, Count, Fold, Reduce, TableAggregate
 from ottla.streams.serdes import NamedSerde, Serde, SerdeChoice, serde_for
 from ottla.streams.store_spec import StoreKind, StoreSpec
@@ -53,7 +54,8 @@ class KGroupedTable:
     ) -> KTable:
         """`adder(key, value, result)` and `subtractor(key, value, result)`."""
         serde = self.graph.value_serde(value)
-        return self._table((Fold(initializer, adder), subtractor), serde, store, name)
+        fold = Fold(checked_initializer(initializer), adder)
+        return self._table((fold, subtractor), serde, store, name)
 
     def _table(
         self,

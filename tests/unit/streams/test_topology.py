@@ -162,6 +162,12 @@ REFUSED: list[tuple[str, Callable[[StreamsBuilder], Any]]] = [
     ("gaps", lambda b: hopping(5, 6)),
     ("timedelta or whole", lambda b: tumbling(1.5)),
     ("give merger", lambda b: _grouped(b).windowed_by(session(5)).aggregate(int, print)),
+    ("must be a function", lambda b: b.table("a").group_by(print).aggregate(0, print, print)),
+    ("must be a function", lambda b: _grouped(b).cogroup(print).aggregate(0)),
+    (
+        "give merger",
+        lambda b: _grouped(b).cogroup(print).windowed_by(session(5)).aggregate(int),
+    ),
     ("is no window", lambda b: _grouped(b).windowed_by(10)),
     ('on "update" or on "close"', lambda b: _grouped(b).windowed_by(tumbling(1), emit="x")),
     ("a function that makes", lambda b: _grouped(b).aggregate(0, print)),
