@@ -47,6 +47,18 @@ class ScannedHeader(NamedTuple):
         return Offset(self.base_offset + self.last_offset_delta)
 
 
+def header_at(file: File, position: int, end: int) -> ScannedHeader | None:
+    """The header of the batch that begins at `position`; None where none does that ends by `end`.
+
+    As far as its header tells: what stands there by chance is not told from a batch.
+    """
+    data = file.read_at(position, HEADER_BYTES)
+    if len(data) < HEADER_BYTES:
+        return None
+    header = ScannedHeader(position, *HEADER.unpack(data))
+    return header if header.magic == MAGIC and position + header.size_bytes <= end else None
+
+
 def walk(
     file: File, start: int, end: int, *, chunk_bytes: int = WALK_CHUNK_BYTES
 ) -> Iterator[ScannedHeader]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -62,6 +62,15 @@ class OffsetIndex:
         """
         index = bisect_right(self._relative_offsets, offset - self._base_offset) - 1
         if index < 0:
+            return None
+        last_offset = Offset(self._base_offset + self._relative_offsets[index])
+        return IndexEntry(last_offset, Position(self._positions[index]))
+
+    def entry_from(self, offset: int) -> IndexEntry | None:
+        """The first batch it knows that ends at or past `offset`: the one that holds it, where the
+        index knows that one."""
+        index = bisect_left(self._relative_offsets, offset - self._base_offset)
+        if index == len(self._positions):
             return None
         last_offset = Offset(self._base_offset + self._relative_offsets[index])
         return IndexEntry(last_offset, Position(self._positions[index]))

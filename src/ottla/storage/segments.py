@@ -153,6 +153,8 @@ class Segments:
         found: list[AbortedTransaction] = []
         for segment in self.at_or_after(start):
             index = segment.transactions()
+            if not index.entries:
+                continue
             found += index.overlapping(start, end)
             if any(entry.last_stable_offset >= end for entry in index.entries):
                 break

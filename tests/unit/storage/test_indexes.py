@@ -34,6 +34,15 @@ def test_an_offset_is_looked_for_from_the_last_entry_not_past_it():
     assert index.entry_before(10_000) == (120, 90)
 
 
+def test_the_batch_that_holds_an_offset_is_the_first_that_ends_at_or_past_it():
+    index = an_offset_index()
+    assert index.entry_from(100) == (104, 0)
+    assert index.entry_from(104) == (104, 0)
+    assert index.entry_from(105) == (109, 50)
+    assert index.entry_from(120) == (120, 90)
+    assert index.entry_from(121) is None
+
+
 def test_an_offset_index_is_written_as_kafka_does_and_read_back():
     disk, index = SimulatedDisk(), an_offset_index()
     index.write(disk, PATH)

@@ -18,7 +18,9 @@ from ottla.errors import (
 from ottla.records.batch import RecordBatch, split
 from ottla.records.compression import Compression
 from ottla.storage.disk import read_region
+from ottla.storage.log import Log
 from ottla.storage.producer_state import Origin
+from ottla.storage.simulated_disk import SimulatedFile
 from unit.storage.logs import (
     DIRECTORY,
     NOW_MS,
@@ -211,6 +213,60 @@ def test_reads_near_the_end_and_far_from_it_find_the_same():
     for offset in [*range(0, 4000, 97), 3999]:
         (first, *_) = batches_from(log, offset)
         assert first.base_offset == offset // 2 * 2
+
+
+def test_a_large_batch_is_found_by_one_look_at_the_file(monkeypatch: pytest.MonkeyPatch):
+    log = a_log()
+    append(log, *(batch(b"x" * 500, b"y") for _ in range(10)))
+    log.roll()
+    looks = []
+    read_at = SimulatedFile.read_at
+
+    def looking(file: SimulatedFile, position: int, size: int) -> bytes:
+        looks.append(position)
+        return read_at(file, position, size)
+
+    monkeypatch.setattr(SimulatedFile, "read_at", looking)
+    size = len(batch(b"x" * 500, b"y"))
+    for offset in (5, 10, 19):
+        looks.clear()
+        region = log.read(offset, bytes_max=1, end=log.end_offset)
+        assert region is not None
+        assert looks == [region.position] == [offset // 2 * size]
+
+
+def test_an_entry_of_the_index_that_lies_is_not_believed():
+    log = a_log()
+    append(log, *(batch(b"x" * 500, b"y") for _ in range(10)))
+    log.roll()
+    for damaged in (1, -1, len(batch(b"x" * 500, b"y"))):
+        index = log.segments.first.indexes().offsets
+        index._positions[4] += damaged
+        for offset in range(20):
+            assert batches_from(log, offset)[0].base_offset == offset // 2 * 2
+
+
+def test_an_offset_that_was_compacted_away_is_read_from_the_next_batch_there_is():
+    log = a_log()
+    for number in range(6):
+        append(log, batch(b"x" * 500, b"%d" % number))
+    gone = rewritten_without(log, 2)
+    assert gone == [2, 3]
+    for offset, base in ((1, 0), (2, 4), (3, 4), (4, 4)):
+        assert batches_from(log, offset)[0].base_offset == base
+
+
+def rewritten_without(log: Log, number: int) -> list[int]:
+    """Takes the batch out of the data file, as compaction would; the offsets that are gone."""
+    log.roll()
+    segment = log.segments.first
+    batches = batches_from(log, 0, end=segment.end_offset)
+    left = b"".join(bytes(one.view) for one in batches if one.base_offset != number)
+    segment.file().truncate(0)
+    segment.file().write_at(0, left)
+    segment.size_bytes = len(left)
+    segment.rebuild_indexes()
+    return list(range(batches[number // 2].base_offset, batches[number // 2].next_offset))
 
 
 def test_a_read_goes_on_in_the_next_segment():
