@@ -234,9 +234,14 @@ class Log:
 
     @property
     def last_stable_offset(self) -> Offset:
-        """Below this, every transaction has ended and is committed to all replicas."""
+        """Below this, every transaction has ended and is committed to all replicas.
+
+        What began before the log does now, and is deleted, holds nobody up.
+        """
         unstable = self.producers.first_unstable_offset
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.start_offset), self.high_watermark)
 
     @property
     def recovery_point(self) -> Offset:

@@ -294,6 +294,22 @@ def test_the_checkpointed_start_offset_holds_after_a_restart():
     assert values(world.open(clean=True)) == {2: b"c"}
 
 
+@pytest.mark.parametrize("clean", [False, True])
+def test_committed_readers_go_on_behind_transactions_that_were_deleted_before_a_crash(clean: bool):
+    world = World()
+    log = world.open()
+    append(log, transactional(1, 0, b"a"))
+    end_transaction(log, 1, commit=True)
+    log.advance_high_watermark(2)
+    log.delete_records_before(2)
+    if clean:
+        log.close()
+    world.start_offset = 2
+    again = world.open(clean=clean)
+    again.advance_high_watermark(again.end_offset)
+    assert (again.start_offset, again.last_stable_offset, again.end_offset) == (2, 2, 2)
+
+
 def test_leftovers_of_interrupted_work_are_removed():
     world = World()
     log = world.open()
