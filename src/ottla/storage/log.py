@@ -72,9 +72,8 @@ class Log:
         self.deleted = DeletedFiles(parts.segments.place.disk)
         self._flusher = Flusher(parts.recovery_point)
         self._fence: str | None = None
-        self.start_offset = parts.start_offset
+        self.start_offset = self.high_watermark = parts.start_offset
         self.end_offset: Offset = parts.segments.active.end_offset
-        self.high_watermark = parts.start_offset
         self.first_dirty_offset = Offset(0)  # below it the log is compacted
         self.configure(settings)
 
@@ -234,14 +233,10 @@ class Log:
 
     @property
     def last_stable_offset(self) -> Offset:
-        """Below this, every transaction has ended and is committed to all replicas.
-
-        What began before the log does now, and is deleted, holds nobody up.
-        """
-        unstable = self.producers.first_unstable_offset
-        if unstable is None:
-            return self.high_watermark
-        return min(max(unstable, self.start_offset), self.high_watermark)
+        """Below this, every transaction is deleted, or has ended and is committed everywhere."""
+        first = self.producers.first_unstable_offset
+        stable = self.high_watermark if first is None else max(first, self.start_offset)
+        return min(stable, self.high_watermark)
 
     @property
     def recovery_point(self) -> Offset:
