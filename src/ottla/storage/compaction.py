@@ -8,7 +8,9 @@ What must stay true:
 2. No record moves: offsets, and the order of the log, are as they were.
 3. Data of aborted transactions goes; a marker goes only after its data, past its delete horizon.
 4. The last batch of each producer stays, if only as an empty one, so that its sequence is known.
-5. Damage is not cleaned away: a segment that cannot be read to its end ends the job with an error.
+5. The last batch of a segment stays, if only as an empty one, so that the segment ends where the
+   next begins: after a power cut, one that does not has lost something.
+6. Damage is not cleaned away: a segment that cannot be read to its end ends the job with an error.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from ottla.errors import CorruptBatch, RecordError
 from ottla.model.ids import Offset, ProducerId
 from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, RecordBatch
 from ottla.records.record import scan_records
+from ottla.records.rewrite import empty_batch
 from ottla.settings.declare import LONG_MAX
 from ottla.storage import file_names
 from ottla.storage.batch_scan import verify
@@ -121,6 +124,8 @@ class CompactionJob(msgspec.Struct):
             for batch in self._batches(info):
                 pause(batch.size_bytes)
                 kept = batch_filter.apply(batch)
+                if kept is None and batch.next_offset == group[-1].end_offset:
+                    kept = _trace_of(batch)
                 if kept is not None:
                     writer.append(kept)
         writer.finish(batch_filter.take_aborted())
@@ -139,6 +144,11 @@ class CompactionJob(msgspec.Struct):
             file.close()
         if position != info.size_bytes:
             raise CorruptBatch(f"{path} is damaged at byte {position}; it is left as it is")
+
+
+def _trace_of(batch: RecordBatch) -> RecordBatch:
+    """What stays of a batch that is kept for its offsets only."""
+    return batch if batch.attributes & CONTROL_BIT else RecordBatch(memoryview(empty_batch(batch)))
 
 
 def begin_compaction(

@@ -7,7 +7,8 @@ Rules:
 3. Below the recovery point nothing is lost silently: where the file cannot even be walked that
    far, what is cut is set aside under `.damaged` and reported.
 4. A segment began where the log ended then. What an earlier one holds past that had been cut off,
-   and the disk did not keep the cut: it is cut again.
+   and the disk did not keep the cut: it is cut again. One that ends before it has lost its end, and
+   the log is cut there.
 5. Indexes, snapshots and the epoch checkpoint can be made anew from the data, and are when missing,
    damaged, or not of the size a clean stop noted.
 """
@@ -183,7 +184,8 @@ class _Recovery:
             if segment.end_offset < point and not is_last:
                 continue
             self._distrust_transactions(segment)
-            if not self._verify(segment):
+            is_whole = self._verify(segment)
+            if not is_last and (not is_whole or segment.end_offset < found[index + 1].base_offset):
                 self._drop(found[index + 1 :])
                 return found[: index + 1]
         return found

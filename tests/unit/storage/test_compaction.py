@@ -98,7 +98,19 @@ def test_reading_over_gaps_finds_what_comes_next():
         append(log, keyed((b"%d" % (number % 3), b"x" * 40)))
     compact(log)
     for offset in range(37):
-        assert batches_from(log, offset)[0].base_offset == 37
+        found = batches_from(log, offset)
+        assert next(batch.base_offset for batch in found if batch.record_count) == 37
+
+
+def test_a_compacted_segment_ends_where_the_next_begins():
+    log = a_world(segment_bytes=300).open()
+    for number in range(40):
+        append(log, keyed((b"%d" % (number % 3), b"x" * 40)))
+    for _ in range(2):  # what was kept for its offset alone is kept again
+        compact(log)
+        append(log, keyed((b"0", b"y")))
+        ends = [batches_from(log, s.base_offset, end=s.end_offset)[-1] for s in log.segments]
+        assert [batch.next_offset for batch in ends] == [s.end_offset for s in log.segments]
 
 
 def test_a_tombstone_hides_its_key_and_goes_after_its_retention():

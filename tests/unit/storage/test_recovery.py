@@ -249,6 +249,23 @@ def test_an_idempotent_retry_after_a_restart_gets_its_first_answer():
         assert reopened.end_offset == 4
 
 
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_a_segment_whose_last_batches_the_disk_did_not_keep_ends_the_log(lost: int):
+    world = World(settings(segment_bytes=100_000))
+    log = world.open()
+    append(log, batch(b"0"), batch(b"1"), batch(b"2"))
+    batch_bytes = log.segments.active.size_bytes // 3
+    log.roll()
+    append(log, batch(b"3"))
+    world.disk.open(FIRST_LOG).truncate((3 - lost) * batch_bytes)
+    opened = world.opened()
+    assert opened.log.end_offset == 3 - lost
+    assert opened.report.segments_dropped == 1
+    append(opened.log, batch(b"new"))
+    kept = {offset: b"%d" % offset for offset in range(3 - lost)}
+    assert values(opened.log) == {**kept, 3 - lost: b"new"}
+
+
 @pytest.mark.parametrize("recovery_point", [0, 3, 5])
 def test_a_cut_that_the_disk_did_not_keep_is_made_again(recovery_point: int):
     world = World(settings(segment_bytes=100_000))
