@@ -17,7 +17,7 @@ from ottla.records.batch import (
     RecordBatch,
     TimestampType,
 )
-from ottla.records.builder import encode_batch, header_of
+from ottla.records.builder import BatchHeader, encode_batch, header_of
 from ottla.records.compression import Compression
 from ottla.records.record import RawRecord, as_int64, scan_records, varint, with_length
 
@@ -67,6 +67,20 @@ def empty_batch(batch: RecordBatch) -> bytearray:
         record_count=0,
         base_timestamp=NO_TIMESTAMP,
         attributes=batch.attributes & ~DELETE_HORIZON_BIT,
+    )
+    return encode_batch(header, b"")
+
+
+def offsets_only(batch: RecordBatch) -> bytearray:
+    """A batch with the offsets and the epoch of another, and nothing else: no records, no producer,
+    no transaction, no time."""
+    header = BatchHeader(
+        record_count=0,
+        last_offset_delta=batch.last_offset_delta,
+        base_timestamp=NO_TIMESTAMP,
+        max_timestamp=NO_TIMESTAMP,
+        base_offset=batch.base_offset,
+        leader_epoch=batch.leader_epoch,
     )
     return encode_batch(header, b"")
 

@@ -8,8 +8,8 @@ What must stay true:
 2. No record moves: offsets, and the order of the log, are as they were.
 3. Data of aborted transactions goes; a marker goes only after its data, past its delete horizon.
 4. The last batch of each producer stays, if only as an empty one, so that its sequence is known.
-5. The last batch of a segment stays, if only as an empty one, so that the segment ends where the
-   next begins: after a power cut, one that does not has lost something.
+5. The offsets of a segment's last batch stay, if only in an empty one, so that the segment ends
+   where the next begins: after a power cut, one that does not has lost something.
 6. Damage is not cleaned away: a segment that cannot be read to its end ends the job with an error.
 """
 
@@ -24,7 +24,7 @@ from ottla.errors import CorruptBatch, RecordError
 from ottla.model.ids import Offset, ProducerId
 from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, RecordBatch
 from ottla.records.record import scan_records
-from ottla.records.rewrite import empty_batch
+from ottla.records.rewrite import offsets_only
 from ottla.settings.declare import LONG_MAX
 from ottla.storage import file_names
 from ottla.storage.batch_scan import verify
@@ -125,7 +125,7 @@ class CompactionJob(msgspec.Struct):
                 pause(batch.size_bytes)
                 kept = batch_filter.apply(batch)
                 if kept is None and batch.next_offset == group[-1].end_offset:
-                    kept = _trace_of(batch)
+                    kept = RecordBatch(memoryview(offsets_only(batch)))
                 if kept is not None:
                     writer.append(kept)
         writer.finish(batch_filter.take_aborted())
@@ -144,11 +144,6 @@ class CompactionJob(msgspec.Struct):
             file.close()
         if position != info.size_bytes:
             raise CorruptBatch(f"{path} is damaged at byte {position}; it is left as it is")
-
-
-def _trace_of(batch: RecordBatch) -> RecordBatch:
-    """What stays of a batch that is kept for its offsets only."""
-    return batch if batch.attributes & CONTROL_BIT else RecordBatch(memoryview(empty_batch(batch)))
 
 
 def begin_compaction(

@@ -39,7 +39,7 @@ class BatchFilter:
         self._rules = rules
         self._aborted = aborted
         self._with_data: set[int] = set()
-        """Producers of whose current transaction something has stayed."""
+        """Producers of whose current transaction something has stayed, be it an empty batch."""
         self._kept_aborted: list[AbortedTransaction] = []
 
     def take_aborted(self) -> list[AbortedTransaction]:
@@ -121,4 +121,6 @@ class BatchFilter:
     def _without_records(self, batch: RecordBatch) -> RecordBatch | None:
         if self._rules.last_offsets.get(batch.producer_id) != batch.last_offset:
             return None
+        if batch.attributes & TRANSACTIONAL_BIT:
+            self._with_data.add(batch.producer_id)  # it begins a transaction, which must end
         return RecordBatch(memoryview(empty_batch(batch)))

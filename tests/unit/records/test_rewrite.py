@@ -6,7 +6,7 @@ from ottla.records.batch import LOG_APPEND_TIME_BIT, RecordBatch, TimestampType
 from ottla.records.builder import BatchBuilder, ProducerStamp, build_batch
 from ottla.records.compression import Compression
 from ottla.records.record import Record
-from ottla.records.rewrite import empty_batch, filter_records, recompress
+from ottla.records.rewrite import empty_batch, filter_records, offsets_only, recompress
 
 RECORDS = [
     Record(0, 1_000, b"a", b"1", (("h", b"\xff"),)),
@@ -129,3 +129,13 @@ def test_a_horizon_on_a_batch_with_append_time_keeps_both() -> None:
     batch = read(filter_records(original, lambda record: True, delete_horizon_ms=5))
     assert batch.delete_horizon_ms == 5
     assert [record.timestamp for record in batch.records()] == [1_000]
+
+
+def test_what_stays_of_a_batch_for_its_offsets_says_nothing_else() -> None:
+    batch = read(offsets_only(a_batch(Compression.GZIP)))
+    assert (batch.base_offset, batch.last_offset, batch.leader_epoch) == (100, 103, 4)
+    assert (batch.record_count, list(batch.records())) == (0, [])
+    assert (batch.producer_id, batch.producer_epoch, batch.last_sequence) == (-1, -1, -1)
+    assert (batch.base_timestamp, batch.max_timestamp) == (-1, -1)
+    assert not batch.is_transactional
+    assert batch.is_intact()

@@ -165,6 +165,24 @@ def test_a_marker_goes_only_after_its_records_and_its_retention():
     assert markers() == [3]
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_marker_stays_while_an_empty_batch_of_its_transaction_does(commit: bool):
+    world = a_world()
+    log = world.open()
+    append(log, keyed((b"a", b"1"), producer=ProducerStamp(1, 0, 0, True)))
+    end_transaction(log, 1, commit=commit)
+    for number in range(3):
+        append(log, keyed((b"a", b"2")))
+        compact(log, NOW_MS + 1000 * number)
+    log.close()
+    for name in world.names():
+        if name.endswith(".snapshot"):
+            world.disk.remove(f"{DIRECTORY}/{name}")
+    reopened = world.open(clean=True)
+    reopened.advance_high_watermark(reopened.end_offset)
+    assert reopened.last_stable_offset == reopened.end_offset
+
+
 def test_an_open_transaction_stops_compaction_before_it():
     log = a_world().open()
     append(log, keyed((b"a", b"1")), keyed((b"a", b"2")))
