@@ -209,7 +209,8 @@ class FetchSessions:
     def begin(self, request: FetchRequest, *, uses_ids: bool, now_ms: int) -> Fetch:
         """Finds, creates or ends the session a request speaks of."""
         if request.session_epoch == FINAL_EPOCH:
-            self._drop(request.session_id)
+            if request.session_id != NO_SESSION:
+                self._drop(request.session_id)
             return Fetch(tuple(_targets(request, uses_ids)), None, False)
         if request.session_epoch == INITIAL_EPOCH:
             self._drop(request.session_id)

@@ -180,7 +180,8 @@ class Partition:
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
         """Refuses a client that knows of another leader than this one."""
         self.check_leads()
-        _check_epoch(self.leader_epoch, current_leader_epoch)
+        if current_leader_epoch != self.leader_epoch:
+            _check_epoch(self.leader_epoch, current_leader_epoch)
 
     def check_replica_epoch(self, current_leader_epoch: int) -> None:
         """Refuses a reader that a replica may not answer either: it has to know its own leader."""

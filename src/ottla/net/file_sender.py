@@ -26,12 +26,12 @@ def is_resident(region: FileRegion) -> bool:
     """Whether the region can be read from memory, as far as probes at its strides tell."""
     if not _NOWAIT:
         return True
-    probe = bytearray(1)
+    probe = [bytearray(1)]
     last = region.position + region.size - 1
     try:
         descriptor = region.file.fileno()
         for position in (*range(region.position, last, PROBE_STRIDE_BYTES), last):
-            if os.preadv(descriptor, [probe], position, _NOWAIT) == 0:
+            if os.preadv(descriptor, probe, position, _NOWAIT) == 0:
                 return True
     except OSError as error:
         # What has no descriptor lives in memory, and so do filesystems without the flag (tmpfs of

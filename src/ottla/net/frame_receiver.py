@@ -61,11 +61,6 @@ class FrameReceiver:
         """Whether the client has sent a large frame before, and is likely to send another."""
 
     @property
-    def needs_room(self) -> bool:
-        """Whether a large frame has begun to come that has no buffer yet."""
-        return self.large_bytes > 0 and self._large is None
-
-    @property
     def kept_bytes(self) -> int:
         """Received bytes that are held until more come or the connection may go on."""
         return self._large_filled if self._large is not None else len(self._kept)
@@ -114,11 +109,11 @@ class FrameReceiver:
         self._start = end
         return shared[start:end]
 
-    def settle(self) -> None:
+    def settle(self) -> bool:
         """Ends the turn: what was not handed out is kept, and the shared buffer is free again.
 
-        Where `needs_room` is true after it, `begin_large` or `keep` must follow at once: what has
-        come of a large frame is still in the shared buffer.
+        True where a large frame has begun to come that has no buffer yet: then `begin_large` or
+        `keep` must follow at once, as what has come of it is still in the shared buffer.
         """
         if self._borrowed is not None and self._large is None:
             self._give_back(self._borrowed)
@@ -129,14 +124,14 @@ class FrameReceiver:
             is_whole = size <= available - PREFIX_BYTES
             if LARGE_FRAME_BYTES < size <= self._frame_bytes_max and not is_whole:
                 self.large_bytes = size
-                return
-        self.keep()
+                return True
+        if available:
+            self.keep()
+        return False
 
     def keep(self) -> None:
         """Takes what was not handed out from the shared buffer."""
-        start, end = self._start, self._end
-        if end > start:
-            self._kept = bytes(self._buffers.shared[start:end])
+        self._kept = bytes(self._buffers.shared[self._start : self._end])
         self._start = self._end = 0
 
     def begin_large(self) -> None:

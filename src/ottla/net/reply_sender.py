@@ -111,7 +111,7 @@ class ReplySender:
                 assert not isinstance(part, FileRegion)
                 parts.append(part)
             first = b"".join(parts)
-        elif unsent and (files := self._file_sender()) is not None:
+        elif unsent and (files := self._files or self._file_sender()) is not None:
             # Nothing but the head of the reply whose run follows: nobody else waits for it.
             self.unsent_bytes -= len(first)
             sent = files.send_ahead(first)
@@ -144,7 +144,7 @@ class ReplySender:
     def _begin_region(self, region: FileRegion) -> bool:
         transport = self._transport
         assert transport is not None
-        files = self._file_sender()
+        files = self._files or self._file_sender()
         if files is None:
             transport.write(_whole(region))
             return True

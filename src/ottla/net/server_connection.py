@@ -172,14 +172,13 @@ class ServerConnection(asyncio.BufferedProtocol):
                     self._release_room()
         except ProtocolError as error:
             log.info("closing the connection of %s: %s", self.peer, error)
-            self._send()
+            self._sender.send()
             self._close()
             return
         is_stopped = self._must_pause()
-        receiver.settle()
-        if receiver.needs_room:
+        if receiver.settle():
             self._ask_for_room()
-        self._send()
+        self._sender.send()
         if self._must_pause():
             self._pause()
         elif is_stopped and receiver.kept_bytes:
@@ -215,7 +214,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._sender.is_empty:
             self._after_sending()  # Silence was all that was owed.
         else:
-            self._send()
+            self._sender.send()
 
     # --- back-pressure ---
 
@@ -276,9 +275,6 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._handle_frames()
 
     # --- replies ---
-
-    def _send(self) -> None:
-        self._sender.send()
 
     def _after_sending(self) -> None:
         """Some replies have left: there may be room to go on, or nothing left to wait for."""

@@ -46,8 +46,7 @@ class Client:
         receiver.received(size)
         while (frame := receiver.next_frame()) is not None:
             self.got.append(bytes(frame))
-        receiver.settle()
-        if receiver.needs_room:
+        if receiver.settle():
             if waits:
                 receiver.keep()
             receiver.begin_large()
@@ -119,8 +118,7 @@ def test_a_large_size_out_of_bounds_gets_no_room_behind_frames_that_wait() -> No
     receiver.buffer()[: len(stream)] = stream
     receiver.received(len(stream))
     assert receiver.next_frame() == b"a request"
-    receiver.settle()
-    assert not receiver.needs_room
+    assert not receiver.settle()
     receiver.buffer()
     receiver.received(0)
     with pytest.raises(FrameTooLarge):
@@ -159,8 +157,7 @@ def test_an_announced_frame_takes_no_more_memory_than_the_eager_limit() -> None:
     receiver.buffer()[:5] = struct.pack(">i", FRAME_BYTES_MAX) + b"x"
     receiver.received(5)
     assert receiver.next_frame() is None
-    receiver.settle()
-    assert receiver.needs_room
+    assert receiver.settle()
     receiver.begin_large()
     assert receiver.kept_bytes == 1
     assert len(receiver.buffer()) == EAGER_BYTES_MAX - 1

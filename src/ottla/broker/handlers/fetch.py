@@ -86,7 +86,7 @@ class FetchHandler:
             self._note_progress(fetch, reader.follower)
         read = partial(self._read_all, fetch, request, reader, context.version)
         reading = read()
-        if not (fetch.is_empty or self._is_enough(reading, request)):
+        if not self._is_enough(reading, request) and not fetch.is_empty:
             reading = await self._wait(fetch, request, reading, read)
         if reader.follower is not None:
             self._note_sent(reading)
@@ -173,7 +173,8 @@ class FetchHandler:
             size_bytes = len(data.records) if data.records else 0
             left = max(0, left - size_bytes)
             reading.size_bytes += size_bytes
-            if data.error_code or data.diverging_epoch is not None or _is_sent_away(data):
+            is_sent_away = data.preferred_read_replica != NO_REPLICA
+            if data.error_code or data.diverging_epoch is not None or is_sent_away:
                 reading.must_answer = True
             elif is_told and data.high_watermark > target.told_high_watermark:
                 reading.has_watermarks = True
@@ -190,10 +191,12 @@ class FetchHandler:
             diverging = _diverging(partition, target)
             region = None
             preferred = self._preferred(partition, target, reader) if reader.rack else None
-            if diverging is None and preferred is None and not self._is_held(partition, reader):
-                end = log.end_offset
-                if reader.follower is None:
-                    end = partition.readable_end(committed_only=reader.committed_only)
+            end: Offset | None
+            if reader.follower is None:
+                end = partition.readable_end(committed_only=reader.committed_only)
+            else:
+                end = self._follower_end(partition, reader.follower)
+            if diverging is None and preferred is None and end is not None:
                 region = log.read(
                     target.fetch_offset, bytes_max=bytes_max, end=end, at_least_one=at_least_one
                 )
@@ -235,9 +238,11 @@ class FetchHandler:
             return None
         return self._replica_reads.closer_replica(partition, reader.rack, target.fetch_offset)
 
-    def _is_held(self, partition: Partition, reader: _Reader) -> bool:
-        follower = reader.follower
-        return follower is not None and self._replica_reads.holds_back(partition, follower)
+    def _follower_end(self, partition: Partition, follower: BrokerId) -> Offset | None:
+        """Where a follower's view of the log ends; None while it is held back."""
+        if self._replica_reads.holds_back(partition, follower):
+            return None
+        return partition.log.end_offset
 
     def _note_sent(self, reading: _Round) -> None:
         for target, data in reading.data:
@@ -270,10 +275,6 @@ class FetchHandler:
 
 def _failed(index: int, code: ErrorCode) -> PartitionData:
     return PartitionData(index, code, -1, -1, -1, aborted_transactions=None, records=b"")
-
-
-def _is_sent_away(data: PartitionData) -> bool:
-    return data.preferred_read_replica != NO_REPLICA
 
 
 def _diverging(partition: Partition, target: FetchTarget) -> EpochEndOffset | None:
