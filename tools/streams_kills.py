@@ -214,11 +214,10 @@ class Counted:
 
     def look(self) -> int:
         """How much there is by now."""
-        for _, records in self._follower.news():
-            for record in records:
-                assert record.key is not None
-                assert record.value is not None
-                self.by_key.setdefault(record.key, []).append(int.from_bytes(record.value))
+        for record in self._follower.news():
+            assert record.key is not None
+            assert record.value is not None
+            self.by_key.setdefault(record.key, []).append(int.from_bytes(record.value))
         return sum(map(len, self.by_key.values()))
 
 

@@ -64,8 +64,7 @@ def written(bootstrap: str, topic: str) -> list[Output]:
     follower = TopicFollower(topic, {"bootstrap.servers": bootstrap})
     return [
         (text(record.key), text(record.value), record.timestamp_ms)
-        for _, records in follower.news()
-        for record in records
+        for record in follower.news()
         if record.key != BY_THE_CLOCK.encode()
     ]
 

@@ -63,14 +63,13 @@ class TableView:
             yield self._decode_key(key), self._decode(data)
 
     def _catch_up(self) -> None:
-        for _, records in self._follower.news():
-            for record in records:
-                if record.key is None:
-                    continue
-                if record.value is None:
-                    self._entries.delete(record.key)
-                else:
-                    self._entries.put(record.key, record.value)
+        for record in self._follower.news():
+            if record.key is None:
+                continue
+            if record.value is None:
+                self._entries.delete(record.key)
+            else:
+                self._entries.put(record.key, record.value)
 
 
 class WindowView:
@@ -106,9 +105,8 @@ class WindowView:
         return ((one, value) for one, value, _ in self._store.fetch_all(start_ms, end_ms))
 
     def _catch_up(self) -> None:
-        for _, records in self._follower.news():
-            for record in records:
-                self._take(record)
+        for record in self._follower.news():
+            self._take(record)
 
     def _take(self, record: InputRecord) -> None:
         assert record.key is not None
@@ -140,9 +138,8 @@ class SessionView:
         return self._store.ending_in(0, LAST_TIME_MS)
 
     def _catch_up(self) -> None:
-        for _, records in self._follower.news():
-            for record in records:
-                self._take(record)
+        for record in self._follower.news():
+            self._take(record)
 
     def _take(self, record: InputRecord) -> None:
         assert record.key is not None

@@ -33,6 +33,5 @@ def global_store(topology: Topology, spec: StoreSpec, kafka: Mapping[str, str]) 
         _followed[name] = _Followed(TopicFollower(table.topic, kafka))
     followed = _followed[name]
     updater = GlobalTableUpdater(table, spec, followed.store)
-    for _, records in followed.follower.news():
-        updater.update(records)
+    updater.update(followed.follower.news())
     return followed.store

@@ -24,13 +24,17 @@ class TopicFollower:
         self._kafka = dict(kafka)
         self._positions: dict[int, int] = {}
 
-    def news(self) -> Iterator[tuple[int, list[InputRecord]]]:
-        """Partitions, and the records that are new in them, some at a time."""
+    def news(self) -> Iterator[InputRecord]:
+        """The records that are new, partition by partition.
+
+        One counts as read when the next is asked for: at which somebody fails comes again.
+        """
         for partition, (start, end) in self._ranges().items():
             begin = max(start, self._positions.get(partition, 0))
-            if begin < end:
-                yield from self._read(partition, begin, end)
-                self._positions[partition] = end
+            for record in self._read(partition, begin, end):
+                yield record
+                self._positions[partition] = record.offset + 1
+            self._positions[partition] = end
 
     def _ranges(self) -> dict[int, tuple[int, int]]:
         with Admin(config=self._kafka) as admin:
@@ -44,9 +48,9 @@ class TopicFollower:
             starts = admin.list_offsets(self.topic, dict.fromkeys(fresh, _EARLIEST))
         return {number: (starts[number].offset, ends[number].offset) for number in fresh}
 
-    def _read(
-        self, partition: int, start: int, end: int
-    ) -> Iterator[tuple[int, list[InputRecord]]]:
+    def _read(self, partition: int, start: int, end: int) -> Iterator[InputRecord]:
+        if start >= end:
+            return
         with PartitionReader(
             TopicPartition(self.topic, partition),
             start,
@@ -56,9 +60,8 @@ class TopicFollower:
             config=self._kafka,
         ) as reader:
             for batch in reader:
-                times = batch.column("timestamp").cast("int64").to_pylist()
                 keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
+                times = batch.column("timestamp").cast("int64").to_pylist()
                 offsets = batch.column("offset").to_pylist()
-                rows = zip(keys, values, times, offsets, strict=True)
-                self._positions[partition] = offsets[-1] + 1 if offsets else start
-                yield partition, [InputRecord(*row) for row in rows]
+                for row in zip(keys, values, times, offsets, strict=True):
+                    yield InputRecord(*row)
