@@ -7,6 +7,7 @@ about indexes or segments.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import Struct
 from typing import Final, NamedTuple
 
 from ottla.errors import RecordError
@@ -18,6 +19,10 @@ WALK_CHUNK_BYTES: Final = 8 * 1024
 """One read covers several small batches; of a large one, little beyond its header."""
 VERIFY_CHUNK_BYTES: Final = 1024 * 1024
 BATCH_BYTES_MAX: Final = 2**31 - 1
+_SPAN: Final = Struct(">qi4xb6xi")
+"""Base offset, length, magic and last offset delta: where a header has them."""
+_SPAN_BYTES: Final = _SPAN.size
+_unpack_span = _SPAN.unpack
 
 
 class ScannedHeader(NamedTuple):
@@ -47,16 +52,27 @@ class ScannedHeader(NamedTuple):
         return Offset(self.base_offset + self.last_offset_delta)
 
 
-def header_at(file: File, position: int, end: int) -> ScannedHeader | None:
-    """The header of the batch that begins at `position`; None where none does that ends by `end`.
+class Span(NamedTuple):
+    """Which offsets a batch holds, and how many bytes it has."""
+
+    base_offset: int
+    last_offset: int
+    size_bytes: int
+
+
+def span_at(file: File, position: int, end: int) -> Span | None:
+    """Of the batch that begins at `position`; None where none does that ends by `end`.
 
     As far as its header tells: what stands there by chance is not told from a batch.
     """
-    data = file.read_at(position, HEADER_BYTES)
-    if len(data) < HEADER_BYTES:
+    data = file.read_at(position, _SPAN_BYTES)
+    if len(data) < _SPAN_BYTES:
         return None
-    header = ScannedHeader(position, *HEADER.unpack(data))
-    return header if header.magic == MAGIC and position + header.size_bytes <= end else None
+    base_offset, length, magic, last_offset_delta = _unpack_span(data)
+    size_bytes = length + LOG_OVERHEAD_BYTES
+    if magic != MAGIC or position + size_bytes > end:
+        return None
+    return Span(base_offset, base_offset + last_offset_delta, size_bytes)
 
 
 def walk(

@@ -18,7 +18,7 @@ import msgspec
 from ottla.model.ids import NO_TIMESTAMP, Offset, Position
 from ottla.records.batch import RecordBatch
 from ottla.storage import file_names
-from ottla.storage.batch_scan import ScannedHeader, header_at, read_batch, walk
+from ottla.storage.batch_scan import ScannedHeader, read_batch, span_at, walk
 from ottla.storage.disk import Bytes, File
 from ottla.storage.index_cache import SegmentIndexes
 from ottla.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
@@ -240,7 +240,7 @@ class Segment:
         # Large batches are all in the index, and so one look at the data is enough.
         entry = self.indexes().offsets.entry_from(offset)
         if entry is not None:
-            found = header_at(self.file(), entry.position, self.size_bytes)
+            found = span_at(self.file(), entry.position, self.size_bytes)
             if found and found.base_offset <= offset <= found.last_offset == entry.last_offset:
                 return entry.position, found.size_bytes
         for header in self.headers_from(offset):
