@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ import ottla
 import ottla.aio
 from ottla.clients.acls import Acl, AclFilter, AclOperation, AclResource
 from ottla.clients.configs import Resource, ResourceKind
-from ottla.clients.failures import TopicNotFound
+from ottla.clients.failures import TopicNotFound, WrongUse
 from ottla.clients.features import FeatureChange
 from ottla.clients.group_offsets import CommittedOffset
 from ottla.clients.offsets import EARLIEST, LATEST
@@ -22,6 +23,15 @@ from support.eventually import eventually
 
 WAIT_S = 30.0
 NewName = Callable[[], str]
+
+
+def test_a_list_of_topics_is_refused_with_a_word_on_what_to_write(bootstrap: str) -> None:
+    names: Any = ["one", "two"]
+    with ottla.Admin(bootstrap) as admin:
+        with pytest.raises(WrongUse, match=r"\*topics"):
+            admin.create_topics(names)
+        with pytest.raises(WrongUse, match=r"\*names"):
+            admin.delete_topics(names)
 
 
 def test_topics_are_made_changed_and_deleted(bootstrap: str, new_name: NewName) -> None:

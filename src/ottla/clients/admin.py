@@ -83,7 +83,7 @@ class Admin:
         self, *new: topics.NewTopic | str, validate_only: bool = False
     ) -> list[topics.CreatedTopic]:
         """Creates topics, each with its own outcome; a name alone takes the broker's defaults."""
-        wanted = [topics.NewTopic(each) if isinstance(each, str) else each for each in new]
+        wanted = [topics.wanted_topic(each) for each in new]
         return await topics.create_topics(self._client, wanted, validate_only=validate_only)
 
     async def delete_topics(self, *names: str) -> list[Outcome]:

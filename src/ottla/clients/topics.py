@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.clients.client import ANY_BROKER, CONTROLLER, Client
-from ottla.clients.failures import refusal
+from ottla.clients.failures import WrongUse, refusal
 from ottla.clients.metadata import TopicInfo
 from ottla.clients.outcome import Outcome, outcome
 from ottla.errors import ErrorCode, RequestFailed
@@ -54,6 +54,17 @@ class CreatedTopic:
     partition_count: int = BROKER_DEFAULT
     replication_factor: int = BROKER_DEFAULT
     error: RequestFailed | None = None
+
+
+def wanted_topic(given: object) -> NewTopic:
+    """What somebody wrote for a topic to be made."""
+    if isinstance(given, NewTopic):
+        return given
+    if isinstance(given, str):
+        return NewTopic(given)
+    raise WrongUse(
+        f"{given!r} is neither a topic's name nor a NewTopic; of a list, give its items: *topics"
+    )
 
 
 async def create_topics(
@@ -130,6 +141,9 @@ async def add_partitions(
 
 async def delete_topics(client: Client, names: Sequence[str]) -> list[Outcome]:
     """Deletes the topics with all their records."""
+    for name in names:
+        if not isinstance(name, str):
+            raise WrongUse(f"{name!r} is not a topic's name; of a list, give its items: *names")
     request = DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name, topic_id=NO_TOPIC_ID) for name in names],
         topic_names=list(names),

@@ -5,6 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 
 from ottla.errors import InvalidRecord
 from ottla.records import speed
@@ -149,3 +150,11 @@ def test_keys_need_a_partition_to_go_to(loops: Loops, count: int) -> None:
     column = loops.encoding.BinarySource(int32s(2), memoryview(b""), None)
     with pytest.raises(ValueError, match="partition"):
         loops.encoding.place_keys(column, count)
+
+
+@in_both_ways
+@pytest.mark.parametrize("second_bytes", [0, 1, 8, 100, 65_537])
+def test_checksums_of_two_parts_give_that_of_both(loops: Loops, second_bytes: int) -> None:
+    both = bytes(number * 7 % 251 for number in range(40 + second_bytes))
+    first, second = crc32c(both[:40]), crc32c(both[40:])
+    assert loops.encoding.joined_checksum(first, second, second_bytes) == crc32c(both)

@@ -82,6 +82,7 @@ class ProducerBatch:
         "order_step",
         "parent",
         "partition",
+        "payload_checksum",
         "record_count",
         "records",
         "reserved",
@@ -107,6 +108,8 @@ class ProducerBatch:
         self.data: bytearray | None = None
         self.has_checksum = True
         """Whether the bytes, once there are some, have theirs."""
+        self.payload_checksum: int | None = None
+        """That of the bytes behind the header, where somebody has made it already."""
         self.is_of_table = False
         self.spare: bytearray | None = None
         """What the bytes of a table's batch stood in, once it is done."""
@@ -191,8 +194,14 @@ class ProducerBatch:
             stamp.producer_epoch,
             stamp.base_sequence,
         )
-        checksum = crc32c(memoryview(data)[ATTRIBUTES_POSITION:])
-        data[CRC_POSITION:ATTRIBUTES_POSITION] = checksum.to_bytes(4, "big")
+        data[CRC_POSITION:ATTRIBUTES_POSITION] = self._checksum(data).to_bytes(4, "big")
+
+    def _checksum(self, data: bytearray) -> int:
+        covered = memoryview(data)[ATTRIBUTES_POSITION:]
+        if self.payload_checksum is None:
+            return crc32c(covered)
+        head = crc32c(covered[: HEADER_BYTES - ATTRIBUTES_POSITION])
+        return speed.encoding.joined_checksum(head, self.payload_checksum, len(data) - HEADER_BYTES)
 
     # --- its end
 
