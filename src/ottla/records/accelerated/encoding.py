@@ -44,10 +44,7 @@ _COUNTED_BYTES = cython.declare(cython.Py_ssize_t, 11)
 _MURMUR_SEED = cython.declare(cython.ulonglong, 0x9747B28C)
 _MURMUR_MIX = cython.declare(cython.ulonglong, 0x5BD1E995)
 _32_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-_CASTAGNOLI = cython.declare(cython.ulonglong, 0x82F63B78)
-_ONE = cython.declare(cython.ulonglong, 0x80000000)
-"""The polynomial 1, whose highest power stands in the lowest bit."""
-_X_TO_8 = cython.declare(cython.ulonglong, 0x00800000)
+_CASTAGNOLI = cython.declare(cython.ulonglong, 0x82F63B78)  # the highest power in the lowest bit
 
 # --- one record -----------------------------------------------------------------------------------
 
@@ -676,15 +673,12 @@ def hash_of_key(key: bytes) -> int:
     return _murmur2(_start(key), 0, len(key)) & 0x7FFFFFFF
 
 
-# --- checksums ------------------------------------------------------------------------------------
-
-
 @cython.cfunc
 @cython.exceptval(check=False)
 def _product(one: cython.ulonglong, other: cython.ulonglong) -> cython.ulonglong:
     """Of two polynomials over two elements, modulo that of CRC-32C."""
     product: cython.ulonglong = 0
-    bit: cython.ulonglong = _ONE
+    bit: cython.ulonglong = 0x80000000
     while bit:
         if one & bit:
             product ^= other
@@ -696,7 +690,7 @@ def _product(one: cython.ulonglong, other: cython.ulonglong) -> cython.ulonglong
 def joined_checksum(first: int, second: int, second_bytes: int) -> int:
     """The CRC-32C of bytes whose beginning has the first checksum and whose rest has the second."""
     moved: cython.ulonglong = first
-    power: cython.ulonglong = _X_TO_8
+    power: cython.ulonglong = 0x00800000  # x to the 8th: one byte
     left: cython.ulonglong = second_bytes
     while left:
         if left & 1:
