@@ -44,8 +44,12 @@ def _stat(pid: int) -> list[str]:
 
 def cpu_seconds(pid: int) -> float:
     """User and system time of all threads of the tree so far."""
-    ticks = sum(int(field) for one in process_tree(pid) for field in _stat(one)[11:13])
-    return ticks / TICKS_PER_SECOND
+    return sum(cpu_by_process(pid).values())
+
+
+def cpu_by_process(pid: int) -> dict[int, float]:
+    """The same by process, for a tree of which processes end meanwhile."""
+    return {one: sum(map(int, _stat(one)[11:13])) / TICKS_PER_SECOND for one in process_tree(pid)}
 
 
 def resident_mib(pid: int) -> float:

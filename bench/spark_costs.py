@@ -3,7 +3,8 @@
     python bench/spark_costs.py [--jars DIR] [--idle-seconds 30] [--records 50]
 
 Each connector has a Spark of its own, started in a process of its own, and one broker serves all.
-A query copies one topic into another, triggered as fast as Spark goes. Lines of JSON:
+A query copies one topic into another, triggered as fast as Spark goes; last comes a Streams
+application that counts by key. Lines of JSON:
 
     start-up   seconds from the program's first line to a session, to the first rows read, to a
                query's first result
@@ -27,14 +28,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from meter import cpu_seconds
+from meter import cpu_by_process
 from spark_connectors import OURS, THEIRS, spark_pid
 
 Figures = dict[str, float]
 WAIT_S = 120.0
 WARM_UP_RECORDS = 10
 EXACTLY_ONCE = "ottla exactly-once"
+STREAMS = "streams, a count"
 DELIVERY = {OURS: "at-least-once", EXACTLY_ONCE: "exactly-once", THEIRS: ""}
+LABELS = (*DELIVERY, STREAMS)
 PARTITIONS = 2
 
 
@@ -79,6 +82,36 @@ def measure(label: str, bootstrap: str, arguments: argparse.Namespace) -> None:
             spark.stop()
 
 
+def measure_streams(label: str, bootstrap: str, arguments: argparse.Namespace) -> None:
+    """The same of a Streams application that counts by key, exactly once, state and changelog."""
+    begun = time.perf_counter()
+    import ottla
+    import ottla.spark
+    from ottla.streams import Streams, StreamsBuilder
+
+    spark = ottla.spark.session("costs")
+    spark.sparkContext.setLogLevel("ERROR")
+    session_s = time.perf_counter() - begun
+    with ottla.Admin(bootstrap) as admin:
+        for topic in ("events", "counted"):
+            admin.create_topics(ottla.NewTopic(topic, PARTITIONS))
+    with ottla.Producer(bootstrap) as producer:
+        producer.send("events", b"first", key=b"one")
+    builder = StreamsBuilder(value="str")
+    builder.stream("events").group_by_key().count(store="counts").to_stream().to("counted")
+    with tempfile.TemporaryDirectory() as checkpoint, Echo(bootstrap, "events", "counted") as echo:
+        application = Streams(
+            builder.build(), app_id="costs", bootstrap_servers=bootstrap, checkpoint=checkpoint
+        )
+        with application.start(spark):
+            echo.wait()
+            first_s = time.perf_counter() - begun
+            report(label, "start-up", session_s=session_s, first_copy_s=first_s)
+            report(label, "latency", **latency(echo, arguments.records))
+            report(label, "idle", **idle(spark_pid(spark), arguments.idle_seconds))
+    spark.stop()
+
+
 class Echo:
     """Sends a record into one topic and waits for its copy in another."""
 
@@ -114,7 +147,7 @@ class Echo:
     def seconds(self) -> float:
         """How long one record takes."""
         begun = time.perf_counter()
-        self._producer.send(self._source, b"x")
+        self._producer.send(self._source, b"x", key=b"one")
         self._producer.flush()
         self.wait()
         return time.perf_counter() - begun
@@ -133,9 +166,10 @@ def latency(echo: Echo, records: int) -> Figures:
 
 def idle(pid: int, seconds: float) -> Figures:
     time.sleep(2)  # what the last record left to do
-    begun, before = time.perf_counter(), cpu_seconds(pid)
+    begun, before = time.perf_counter(), cpu_by_process(pid)
     time.sleep(seconds)
-    used, passed = cpu_seconds(pid) - before, time.perf_counter() - begun
+    after, passed = cpu_by_process(pid), time.perf_counter() - begun
+    used = sum(spent - before.get(one, 0.0) for one, spent in after.items())
     return {"cpu_s_per_minute": used / passed * 60}
 
 
@@ -149,7 +183,7 @@ def ratios(lines: list[dict[str, float | str]]) -> None:
     theirs = {line["what"]: line for line in lines if line["connector"] == THEIRS}
     for line in lines:
         other = theirs.get(line["what"])
-        if other is None or line is other:
+        if other is None or line["connector"] in (THEIRS, STREAMS):
             continue
         found = {
             name: round(float(other[name]) / float(value), 2)
@@ -168,13 +202,14 @@ def main() -> None:
     parser.add_argument("--bootstrap", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        measure(arguments.one, arguments.bootstrap, arguments)
+        work = measure_streams if arguments.one == STREAMS else measure
+        work(arguments.one, arguments.bootstrap, arguments)
         return
     from ottla.testing import ChildBroker
 
     lines = []
     with ChildBroker() as broker:
-        for label in DELIVERY:
+        for label in LABELS:
             if label == THEIRS and not arguments.jars:
                 continue
             found = run_apart(label, broker.bootstrap_servers)
