@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import brokers
 import meter
 from confluent_kafka import Consumer, Producer, TopicPartition
+from one_client import CONFLUENT_QUEUE
 
 JAVA_TOOL = brokers.KAFKA_SCRIPTS / "kt"
 FLUSH_SECONDS_MAX = 120
@@ -66,9 +67,7 @@ def confluent_consume(bootstrap: str, pid: int | None, load: ClientLoad) -> mete
             "bootstrap.servers": bootstrap,
             "group.id": "ottla-bench",
             "enable.auto.commit": False,
-            # Otherwise the client rests for a second whenever 100,000 records or 64 MB wait in it.
-            "queued.min.messages": 5_000_000,
-            "fetch.queue.backoff.ms": 1,
+            **CONFLUENT_QUEUE,
         }
     )
     metered = meter.Meter(pid)

@@ -30,6 +30,8 @@ VALUES = 997
 """So many different values are sent: one would stay in the processor's nearest cache."""
 WARM_UP_RECORDS = 1000
 """So many go first, for what happens once: imports, codecs, the first look at the cluster."""
+CONFLUENT_QUEUE = {"queued.min.messages": 5_000_000, "fetch.queue.backoff.ms": 1}
+"""Otherwise the client rests for a second whenever 100,000 records or 64 MB wait in it."""
 NOT_THERE = 3
 """How the process ends where this installation has no such client."""
 
@@ -265,9 +267,7 @@ def confluent_consume(order: Order) -> dict[str, float]:
             "bootstrap.servers": order.bootstrap,
             "group.id": "ottla-bench",
             "enable.auto.commit": False,
-            # Otherwise the client rests for a second whenever 100,000 records or 64 MB wait in it.
-            "queued.min.messages": 5_000_000,
-            "fetch.queue.backoff.ms": 1,
+            **CONFLUENT_QUEUE,
         }
     )
     section = Section()

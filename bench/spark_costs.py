@@ -75,8 +75,7 @@ def measure(label: str, bootstrap: str, arguments: argparse.Namespace) -> None:
             report(
                 label, "start-up", session_s=session_s, first_read_s=read_s, first_copy_s=first_s
             )
-            report(label, "latency", **latency(echo, arguments.records))
-            report(label, "idle", **idle(spark_pid(spark), arguments.idle_seconds))
+            report_running(label, echo, spark_pid(spark), arguments)
         finally:
             query.stop()
             spark.stop()
@@ -107,8 +106,7 @@ def measure_streams(label: str, bootstrap: str, arguments: argparse.Namespace) -
             echo.wait()
             first_s = time.perf_counter() - begun
             report(label, "start-up", session_s=session_s, first_copy_s=first_s)
-            report(label, "latency", **latency(echo, arguments.records))
-            report(label, "idle", **idle(spark_pid(spark), arguments.idle_seconds))
+            report_running(label, echo, spark_pid(spark), arguments)
     spark.stop()
 
 
@@ -171,6 +169,12 @@ def idle(pid: int, seconds: float) -> Figures:
     after, passed = cpu_by_process(pid), time.perf_counter() - begun
     used = sum(spent - before.get(one, 0.0) for one, spent in after.items())
     return {"cpu_s_per_minute": used / passed * 60}
+
+
+def report_running(label: str, echo: Echo, pid: int, arguments: argparse.Namespace) -> None:
+    """What a query that runs costs."""
+    report(label, "latency", **latency(echo, arguments.records))
+    report(label, "idle", **idle(pid, arguments.idle_seconds))
 
 
 def report(label: str, what: str, **figures: float) -> None:

@@ -32,7 +32,7 @@ async def describe_cluster(client: Client, *, to: BrokerId = ANY_BROKER) -> Clus
         try:
             response = await client.call(DescribeClusterRequest(), DescribeClusterResponse, to=to)
         except BrokerTooOld:
-            return await _from_metadata(client)
+            return await _from_metadata(client, to)
         check_answer(response.error_code, "the cluster", response.error_message)
         brokers = [
             BrokerInfo(BrokerId(row.broker_id), Address(row.host, row.port), row.rack)
@@ -43,8 +43,8 @@ async def describe_cluster(client: Client, *, to: BrokerId = ANY_BROKER) -> Clus
     return await client.retrying(attempt)
 
 
-async def _from_metadata(client: Client) -> Cluster:
-    picture = await client.refresh()
+async def _from_metadata(client: Client, to: BrokerId) -> Cluster:
+    picture = await client.refresh(to=to)
     return Cluster(picture.cluster_id or "", picture.controller, _sorted(picture.brokers.values()))
 
 

@@ -63,8 +63,7 @@ class OffsetIndex:
         index = bisect_right(self._relative_offsets, offset - self._base_offset) - 1
         if index < 0:
             return None
-        last_offset = Offset(self._base_offset + self._relative_offsets[index])
-        return IndexEntry(last_offset, Position(self._positions[index]))
+        return self._entry(index)
 
     def entry_from(self, offset: int) -> IndexEntry | None:
         """The first batch it knows that ends at or past `offset`: the one that holds it, where the
@@ -72,6 +71,9 @@ class OffsetIndex:
         index = bisect_left(self._relative_offsets, offset - self._base_offset)
         if index == len(self._positions):
             return None
+        return self._entry(index)
+
+    def _entry(self, index: int) -> IndexEntry:
         last_offset = Offset(self._base_offset + self._relative_offsets[index])
         return IndexEntry(last_offset, Position(self._positions[index]))
 
