@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 KAFKA_SCRIPTS = ROOT.parent / "shared" / "bench"
 START_SECONDS_MAX = 120.0
 STOP_SECONDS_MAX = 60.0
+REMOVAL_SECONDS_MAX = 60.0
+DELETED_FOLDERS = "*-delete"
+"""What is left of deleted partitions: both brokers rename their folders first."""
 
 
 class NotPossible(Exception):
@@ -50,6 +53,10 @@ class Broker(Protocol):
         """Stop it cleanly, keeping its data."""
         ...
 
+    def wait_removed(self) -> None:
+        """Wait until nothing is left of deleted topics, whose removal would count as work."""
+        ...
+
     def remove_data(self) -> None:
         """Forget everything it stored; it is not running."""
         ...
@@ -68,6 +75,9 @@ class GivenBroker:
 
     def stop(self) -> None:
         raise NotPossible(f"{self.bootstrap} was not started from here")
+
+    def wait_removed(self) -> None:
+        """Its disk is not ours to look at."""
 
     def remove_data(self) -> None:
         raise NotPossible(f"{self.bootstrap} was not started from here")
@@ -116,6 +126,9 @@ class OttlaBroker:
         finally:
             self._process = None
 
+    def wait_removed(self) -> None:
+        wait_removed(self._folder / "data")
+
     def remove_data(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -157,11 +170,15 @@ class ApacheKafka:
     def stop(self) -> None:
         self._script("stop-kafka.sh")
 
+    def wait_removed(self) -> None:
+        wait_removed(self._folder / "log")
+
     def remove_data(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _script(self, name: str, **settings: str) -> None:
         surroundings = {**os.environ, "PORT": str(self._port), "DIR": str(self._folder), **settings}
+        surroundings["EXTRA"] = "log.segment.delete.delay.ms=1000"
         log = self._folder / "scripts.log"
         with open(log, "ab") as out:  # a pipe would stay open in the broker and never end
             command = [str(KAFKA_SCRIPTS / name)]
@@ -193,6 +210,15 @@ def wait_answering(broker: Broker, started: float, *, log: Path) -> float:
             raise BrokerFailed(f"{broker.name} died while starting: {_tail(log)}")
         time.sleep(0.002)
     raise BrokerFailed(f"{broker.name} did not answer in {START_SECONDS_MAX:.0f} s: {_tail(log)}")
+
+
+def wait_removed(data: Path) -> None:
+    """Wait until a broker has removed the deleted partitions of its data folder."""
+    deadline = time.perf_counter() + REMOVAL_SECONDS_MAX
+    while any(data.glob(DELETED_FOLDERS)):
+        if time.perf_counter() > deadline:
+            raise BrokerFailed(f"{data} still holds deleted partitions")
+        time.sleep(0.05)
 
 
 def _is_zombie(pid: int) -> bool:

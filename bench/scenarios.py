@@ -86,7 +86,7 @@ class Scenario:
 
 @contextmanager
 def fresh_topic(broker: Broker, partitions: int) -> Iterator[str]:
-    """A new topic, deleted afterwards."""
+    """A new topic, deleted afterwards, and off the disk before anything else is measured."""
     topic = f"bench-{time.time_ns()}"
     with wire.Connection(broker.bootstrap) as connection:
         wire.create_topic(connection, topic, partitions)
@@ -95,6 +95,7 @@ def fresh_topic(broker: Broker, partitions: int) -> Iterator[str]:
     finally:
         with wire.Connection(broker.bootstrap) as connection:
             wire.delete_topic(connection, topic)
+        broker.wait_removed()
 
 
 SMALL = wire.record_batch(b"x" * 130, 1)

@@ -22,7 +22,7 @@ from ottla.storage.retention import apply_retention
 
 LOGS_PER_TURN: Final = 64
 FLUSH_CHECK_MS: Final = 1_000
-REMOVE_DELETED_MS: Final = 15_000
+REMOVE_DELETED_MS: Final = 1_000
 REOPEN_MS: Final = 10_000
 """How often a log that the disk failed is tried again."""
 
@@ -138,4 +138,6 @@ class Housekeeping:
             log.warning("%s takes writes again", partition.id)
 
     async def _remove_deleted(self) -> None:
-        await self._flusher.run(self._directory.begin_removal(self._clock.now_ms()).run)
+        job = self._directory.begin_removal(self._clock.now_ms())
+        if job.files or job.directories:
+            await self._flusher.run(job.run)

@@ -127,13 +127,7 @@ class Api(msgspec.Struct, frozen=True, eq=False):
     @property
     def stable_versions(self) -> VersionRange:
         """The versions a broker may offer: all but those still subject to change."""
-        every = self.versions
-        unstable = parse_versions(schema_of(self.request).unstable)
-        if every.last in unstable:
-            return VersionRange(every.first, unstable.first - 1)
-        if every.first in unstable:
-            return VersionRange(unstable.last + 1, every.last)
-        return every
+        return _stable_versions(self)
 
     @property
     def flexible_from(self) -> int:
@@ -148,6 +142,17 @@ class Api(msgspec.Struct, frozen=True, eq=False):
     def response_header_version(self, version: int) -> int:
         """As for requests, save ApiVersions, whose reader does not know yet what to expect."""
         return 1 if version >= self.flexible_from and self.key is not ApiKey.API_VERSIONS else 0
+
+
+@cache
+def _stable_versions(api: Api) -> VersionRange:
+    every = api.versions
+    unstable = parse_versions(schema_of(api.request).unstable)
+    if every.last in unstable:
+        return VersionRange(every.first, unstable.first - 1)
+    if every.first in unstable:
+        return VersionRange(unstable.last + 1, every.last)
+    return every
 
 
 def _name(key: ApiKey) -> str:

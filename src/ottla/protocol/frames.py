@@ -107,12 +107,12 @@ def encode_request_parts(
     api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
 ) -> list[bytearray | memoryview]:
     """A request frame in parts. Long records are not copied: they must not change until sent."""
-    encode = encoder(api.request, version)
+    is_flexible, encode = _request_encoder(api, version)
     text = b"" if client_id is None else client_id.encode()
     length = -1 if client_id is None else len(text)
     data = bytearray(_REQUEST_HEAD.pack(0, api.key, version, correlation_id, length))
     data += text
-    if version >= api.flexible_from:
+    if is_flexible:
         data.append(0)
     lent: Lent = []
     encode(message, data, lent, True)
@@ -138,7 +138,7 @@ def decode_response_header(frame: memoryview, api: Api, version: int) -> tuple[i
     """Read a response's header; return the correlation id and the position of the body."""
     correlation_id = peek_correlation_id(frame)
     position = _RESPONSE_START.size
-    if api.response_header_version(version) > 0:
+    if _has_tags_in_response_header(api, version):
         try:
             position = skip_tags(frame, position)
         except IndexError:
@@ -166,8 +166,18 @@ def _request_decoder(api_key: int, version: int) -> Decoder[Message]:
 
 
 @cache
+def _request_encoder(api: Api, version: int) -> tuple[bool, Encoder]:
+    return api.request_header_version(version) > 1, encoder(api.request, version)
+
+
+@cache
 def _response_encoder(api: Api, version: int) -> tuple[bool, Encoder]:
-    return api.response_header_version(version) > 0, encoder(api.response, version)
+    return _has_tags_in_response_header(api, version), encoder(api.response, version)
+
+
+@cache
+def _has_tags_in_response_header(api: Api, version: int) -> bool:
+    return api.response_header_version(version) > 0
 
 
 @cache

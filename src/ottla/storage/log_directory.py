@@ -237,7 +237,8 @@ class LogDirectory:
 
     def begin_removal(self, now_ms: int) -> RemovalJob:
         """What is left of deleted segments and partitions whose delay has passed."""
-        files = [path for log in self.logs.values() for path in log.deleted.take_due(now_ms)]
+        ending = [log.deleted for log in self.logs.values() if log.deleted]
+        files = [path for deleted in ending for path in deleted.take_due(now_ms)]
         due = [path for due_ms, path in self._deleted if due_ms <= now_ms]
         self._deleted = deque(entry for entry in self._deleted if entry[0] > now_ms)
         return RemovalJob(self._disk, files, due)

@@ -33,6 +33,10 @@ RECORD_OVERHEAD_BYTES: Final = 11
 """Lengths and deltas of a record on the wire, about."""
 OBJECT_BYTES: Final = 64
 """What a record that is not encoded when it comes takes besides its bytes, about."""
+AHEAD_BYTES: Final = 5_000_000
+"""About what waits of a partition's ready-made batches: as much as can be on its way. Whoever makes
+them faster would only fill memory, and send them from there when the processor has lost them.
+"""
 NO_HEADERS: Final = b"\0"
 
 Slot = tuple[ProducerBatch, int]
@@ -231,16 +235,21 @@ class Accumulator:
         return None
 
     def enqueue(self, route: Route, batch: ProducerBatch) -> bool:
-        """Puts a ready-made batch in line behind all records of its partition so far."""
+        """Puts a ready-made batch in line behind all records of its partition so far.
+
+        False where there is no memory, or where enough waits already: try again after a release.
+        """
         assert batch.data is not None
+        queue = route.queues[batch.partition]
         with self.lock:
             size = len(batch.data)
             if self.used_bytes + size > self._limit_bytes and self.used_bytes > 0:
                 return False
+            if len(queue.pending) * size > AHEAD_BYTES:
+                return False
             self.used_bytes += size
             batch.reserved = batch.size = size
             batch.is_closed = True
-            queue = route.queues[batch.partition]
             self._close(queue, route)
             queue.pending.append(batch)
             self.unfinished.add(batch)

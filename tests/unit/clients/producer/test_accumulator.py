@@ -1,7 +1,7 @@
 """Batches in line, as threads and the sender see them."""
 
 from ottla.clients.metadata import PartitionInfo, TopicInfo
-from ottla.clients.producer.accumulator import Accumulator
+from ottla.clients.producer.accumulator import AHEAD_BYTES, Accumulator
 from ottla.clients.producer.batch import ProducerBatch
 from ottla.clients.producer.routing import Route
 from ottla.clients.producer.settings import ProducerSettings
@@ -44,3 +44,26 @@ def test_a_ready_made_batch_waits_for_memory_and_gives_it_back() -> None:
     assert not accumulator.enqueue(route, second)
     accumulator.release(first)
     assert accumulator.enqueue(route, second)
+
+
+def test_ready_made_batches_are_not_made_far_ahead_of_the_sender() -> None:
+    accumulator, route = Accumulator(ProducerSettings(), lambda: None), a_route()
+    (queue,) = route.queues
+
+    def a_large_batch() -> ProducerBatch:
+        batch = a_ready_made_batch()
+        batch.data = bytearray(1_000_000)
+        return batch
+
+    taken = 0
+    while accumulator.enqueue(route, a_large_batch()):
+        taken += 1
+    assert 1 < taken * 1_000_000 <= AHEAD_BYTES + 1_000_000
+    assert accumulator.used_bytes < ProducerSettings().buffer_memory
+    accumulator.take(queue)
+    assert accumulator.enqueue(route, a_large_batch())
+
+
+def test_small_ready_made_batches_wait_in_larger_numbers() -> None:
+    accumulator, route = Accumulator(ProducerSettings(), lambda: None), a_route()
+    assert all(accumulator.enqueue(route, a_ready_made_batch()) for _ in range(1000))
