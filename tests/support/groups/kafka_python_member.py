@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError
 
 from support.groups.membership import MemberOptions, Membership
 from support.journal import now_ns
@@ -39,12 +39,19 @@ class KafkaPythonMember(ConsumerRebalanceListener):
     def run(self, is_over: Callable[[], bool]) -> None:
         self._consumer.subscribe([self._topic], listener=self)
         while not is_over():
-            for records in self._consumer.poll(timeout_ms=POLL_MS).values():
-                for record in records:
-                    self._membership.read(record.partition, record.offset)
+            self._read()
             self._membership.write_records()
             self._commit()
         self._consumer.close()
+
+    def _read(self) -> None:
+        try:
+            polled = self._consumer.poll(timeout_ms=POLL_MS)
+        except KafkaConnectionError:
+            return  # The coordinator is away; this library leaves it to its user to ask again.
+        for records in polled.values():
+            for record in records:
+                self._membership.read(record.partition, record.offset)
 
     def _commit(self) -> None:
         positions = dict(self._membership.uncommitted)
