@@ -91,13 +91,13 @@ class BrokerConnection:
         timeout_s: float | None = None,
     ) -> Response:
         """Sends the request in the best common version within [at_least, at_most]."""
-        api = api_of(type(request))
+        api = _api_for(type(request))
         version = self.version_for(api, at_least=at_least, at_most=at_most)
         return await self._exchange(api, version, request, response_class, timeout_s)
 
     async def send(self, request: Message, *, at_least: int = 0) -> None:
         """Sends a request that the broker does not answer."""
-        api = api_of(type(request))
+        api = _api_for(type(request))
         version = self.version_for(api, at_least=at_least)
         correlation_id = self._connection.next_correlation_id()
         frame = encode_request_parts(api, version, correlation_id, self._options.client_id, request)
@@ -168,6 +168,6 @@ class BrokerConnection:
 
 
 @cache
-def api_of(request: type[Message]) -> Api:
+def _api_for(request: type[Message]) -> Api:
     """The row of the API table that a request's class belongs to."""
     return APIS[ApiKey(schema_of(request).api_key)]

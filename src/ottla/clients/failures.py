@@ -134,14 +134,17 @@ class SerializationFailed(OttlaError):
 
 
 class BufferFull(OttlaError):
-    """Records are made faster than they can be sent, and there is no memory for more."""
+    """Records are made faster than they can be sent, and no more of them may wait."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
 
     def __init__(self, buffer_bytes: int, waited_ms: int) -> None:
         self.buffer_bytes = buffer_bytes
         self.waited_ms = waited_ms
-        super().__init__(f"no room in {buffer_bytes} bytes of buffer memory after {waited_ms} ms")
+        super().__init__(
+            f"no room for more records after {waited_ms} ms: those that wait are not sent fast "
+            f"enough, if at all (buffer memory: {buffer_bytes} bytes)"
+        )
 
 
 class DeliveryTimedOut(OttlaError):
