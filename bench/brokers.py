@@ -178,7 +178,7 @@ class ApacheKafka:
 
     def _script(self, name: str, **settings: str) -> None:
         surroundings = {**os.environ, "PORT": str(self._port), "DIR": str(self._folder), **settings}
-        surroundings["EXTRA"] = "log.segment.delete.delay.ms=1000"
+        surroundings["EXTRA"] = f"log.segment.delete.delay.ms={wire.DELETE_DELAY_MS}"
         log = self._folder / "scripts.log"
         with open(log, "ab") as out:  # a pipe would stay open in the broker and never end
             command = [str(KAFKA_SCRIPTS / name)]

@@ -38,10 +38,9 @@ class RecycledMemory:
                 pass
 
     def release(self) -> None:
-        """Give everything back."""
+        """Let go of what is held; the file's pages go with the file."""
         if self._held is not None:
             self._held.close()
-        self._path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -277,23 +277,21 @@ def _append_and_fetch_us(
 
 def many_partitions(broker: Broker, effort: Effort) -> meter.Figures:
     """A start after a clean stop, with many partitions that all hold something."""
-    topic = f"bench-{time.time_ns()}"
-    with wire.Connection(broker.bootstrap) as connection:
-        wire.create_topic(connection, topic, effort.partitions)
-        for partition in range(effort.partitions):
-            body = wire.produce_body(topic, partition, SMALL)
-            wire.produced_offset(connection.request(wire.PRODUCE, body))
-    stopping = time.perf_counter()
-    broker.stop()
-    stop_s = time.perf_counter() - stopping
-    starting = time.perf_counter()
-    figures = _start(broker) | {"stop_s": stop_s}
-    with wire.Connection(broker.bootstrap) as connection:
-        wire.wait_servable(connection, topic, effort.partitions)
-        figures["all_usable_s"] = time.perf_counter() - starting
+    with fresh_topic(broker, effort.partitions) as topic:
+        with wire.Connection(broker.bootstrap) as connection:
+            for partition in range(effort.partitions):
+                body = wire.produce_body(topic, partition, SMALL)
+                wire.produced_offset(connection.request(wire.PRODUCE, body))
+        stopping = time.perf_counter()
+        broker.stop()
+        stop_s = time.perf_counter() - stopping
+        starting = time.perf_counter()
+        figures = _start(broker) | {"stop_s": stop_s}
+        with wire.Connection(broker.bootstrap) as connection:
+            wire.wait_servable(connection, topic, effort.partitions)
+            figures["all_usable_s"] = time.perf_counter() - starting
         assert broker.pid is not None
         figures["resident_mib"] = meter.resident_mib(broker.pid)
-        wire.delete_topic(connection, topic)
     return figures
 
 
