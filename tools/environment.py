@@ -15,8 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON_OLDEST = (3, 11)
 STAMP_NAME = ".ottla-stamp"
-COMPILED = "src/ottla/records/accelerated/*.py"
-"""What hatch_build.py compiles: an environment with an older build of it is made anew."""
+LOOPS = "src/ottla/records/accelerated/*.py"
 
 
 class SetupFailed(Exception):
@@ -60,10 +59,19 @@ def script_of(python: Path, name: str) -> str:
 
 def _fingerprint(extras: str) -> str:
     digest = hashlib.sha256()
-    for path in (ROOT / "pyproject.toml", ROOT / "hatch_build.py", *sorted(ROOT.glob(COMPILED))):
+    for path in (ROOT / "pyproject.toml", ROOT / "hatch_build.py", *_compiled()):
         digest.update(path.read_bytes())
     digest.update(f"{sys.version}|{extras}|{ROOT}".encode())
     return digest.hexdigest()
+
+
+def _compiled() -> list[Path]:
+    """What hatch_build.py compiles: an environment with an older build of it is made anew."""
+    import tomllib  # not there in a Python that is too old, which has been said by now
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    modules = [name.replace(".", "/") for name in project["tool"]["ottla"]["compiled"]]
+    return [*sorted(ROOT.glob(LOOPS)), *(ROOT / f"src/ottla/{module}.py" for module in modules)]
 
 
 def _is_usable(python: Path) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ottla import compiled
+
 if TYPE_CHECKING:
     from ottla.clients.blocking.admin import Admin as Admin
     from ottla.clients.blocking.consumer import Consumer as Consumer
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from ottla.model.ids import TopicPartition as TopicPartition
 
 __version__ = "0.1.0"
+
+compiled.install()
 
 _HOMES = {
     "Admin": "ottla.clients.blocking.admin",

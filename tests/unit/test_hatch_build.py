@@ -12,6 +12,13 @@ pytest.importorskip("hatchling")
 ROOT = Path(__file__).parents[2]
 
 
+class Metadata:
+    """What the hook asks of the project."""
+
+    class core:  # noqa: N801 - hatchling's name
+        dependencies = ("msgspec>=0.19",)
+
+
 class Application:
     """What the hook may say to whoever builds."""
 
@@ -33,7 +40,7 @@ def load_build() -> ModuleType:
 
 
 def a_hook(build: ModuleType) -> Any:
-    return build.CompiledLoops(str(ROOT), {}, None, None, "", "wheel", Application())
+    return build.CompiledModules(str(ROOT), {}, None, Metadata, "", "wheel", Application())
 
 
 def no_build_data() -> dict[str, Any]:
@@ -61,34 +68,59 @@ def test_where_compiling_fails_the_wheel_is_pure_and_a_warning_says_so(
 
     monkeypatch.setattr(build, "can_compile", lambda: True)
     monkeypatch.setattr(build, "compile_loops", fail)
+    monkeypatch.setattr(build, "compile_path", fail)
     hook = a_hook(build)
     data = no_build_data()
     hook.initialize("standard", data)
     hook.finalize("standard", data, "")
     assert data == no_build_data()
-    assert "command 'cc' failed" in hook.app.warnings[0]
+    assert "without compiled loops: error: command 'cc' failed" in hook.app.warnings[0]
+    assert "without compiled request path" in hook.app.warnings[1]
 
 
-def test_compiled_loops_go_into_the_wheel_under_their_package(
+def test_what_was_compiled_goes_into_the_wheel_under_its_package(
     build: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    module = tmp_path / "decoding_compiled.so"
+    loops, path = tmp_path / "decoding_compiled.so", tmp_path / "ottla.storage.log.so"
     monkeypatch.setattr(build, "can_compile", lambda: True)
-    monkeypatch.setattr(build, "compile_loops", lambda *_: [module])
+    monkeypatch.setattr(build, "compile_loops", lambda *_: {"ottla/records/a.so": loops})
+    monkeypatch.setattr(build, "compile_path", lambda *_: {"ottla/compiled/b.so": path})
     hook = a_hook(build)
     data = no_build_data()
     hook.initialize("standard", data)
     hook.finalize("standard", data, "")
     assert data == {
-        "force_include": {str(module): "ottla/records/accelerated/decoding_compiled.so"},
+        "force_include": {str(loops): "ottla/records/a.so", str(path): "ottla/compiled/b.so"},
         "pure_python": False,
         "infer_tag": True,
     }
-    assert hook.dependencies() == build.REQUIREMENTS
+    assert hook.dependencies() == [*build.REQUIREMENTS, "msgspec>=0.19"]
+
+
+def test_what_one_compiler_cannot_do_the_other_still_does(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*_: object) -> None:
+        raise SystemExit("mypy found errors")
+
+    monkeypatch.setattr(build, "can_compile", lambda: True)
+    monkeypatch.setattr(build, "compile_loops", lambda *_: {"ottla/records/a.so": tmp_path / "a"})
+    monkeypatch.setattr(build, "compile_path", fail)
+    hook = a_hook(build)
+    data = no_build_data()
+    hook.initialize("standard", data)
+    hook.finalize("standard", data, "")
+    assert [*data["force_include"].values()] == ["ottla/records/a.so"]
+
+
+def test_every_module_that_is_to_be_compiled_is_there(build: ModuleType) -> None:
+    modules = build.modules_of_path(ROOT)
+    assert len(modules) == len({*modules})
+    assert all((ROOT / "src" / f"{name.replace('.', '/')}.py").exists() for name in modules)
 
 
 def test_what_is_compiled_knows_its_source(build: ModuleType, tmp_path: Path) -> None:
-    copy = build._signed(ROOT / "src" / build.FOLDER / "decoding.py", tmp_path)
+    copy = build._signed(ROOT / "src" / build.LOOPS_FOLDER / "decoding.py", tmp_path)
     namespace: dict[str, Any] = {}
     exec(copy.read_text().splitlines()[-1], namespace)
     assert len(namespace["SOURCE_DIGEST"]) == 64

@@ -10,11 +10,12 @@ import os
 import sys
 from difflib import get_close_matches
 from importlib import import_module
+from platform import python_version
 from typing import Final, NoReturn
 
 import click
 
-from ottla import __version__
+from ottla import __version__, compiled
 from ottla.cli.connection_options import bootstrap_option
 from ottla.cli.exit_code import ExitCode
 from ottla.cli.message import say_error
@@ -92,7 +93,12 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(
-    __version__, "--version", "-V", prog_name="Ottla", message="%(prog)s %(version)s"
+    __version__,
+    "--version",
+    "-V",
+    prog_name="Ottla",
+    message=f"%(prog)s %(version)s, {'compiled' if compiled.MODULES.usable else 'not compiled'},"
+    f" on Python {python_version()}",
 )
 @click.option(
     "--debug", is_flag=True, envvar="OTTLA_DEBUG", help="Show a traceback with every error."
