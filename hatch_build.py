@@ -18,6 +18,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -27,9 +28,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 LOOPS_FOLDER = "ottla/records/accelerated"
 LOOPS = ("decoding", "encoding")
 PATH_FOLDER = "ottla/compiled"
-PATH_LIBRARY = "ottla.compiled.request_path"
-"""mypyc makes one library of all modules it is given, and a small module beside it for each."""
 
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 REQUIREMENTS = ["cython>=3.1", "setuptools>=68", "mypy>=1.14"]
 
 Built = dict[str, Path]
@@ -72,42 +72,55 @@ def _signed(source: Path, target: Path) -> Path:
 
 
 def compile_path(root: Path, target: Path) -> Built:
-    """The modules a request passes through, and the list of what they were made from."""
+    """The modules a request passes through, and the list of what they were made from.
+
+    mypyc makes one library of each group, and a small module beside it for every one of its own.
+    """
     from mypyc.build import mypycify
 
-    names = modules_of_path(root)
-    sources = [f"{name.replace('.', '/')}.py" for name in names]
+    groups = groups_of_path(root)
     copy = target / "src"
     shutil.copytree(root / "src", copy, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     options = ["--config-file=", "--ignore-missing-imports", "--follow-imports=silent"]
     with contextlib.chdir(copy):  # mypy names modules by where they are
         extensions = mypycify(
-            [*options, *sources],
+            [*options, *map(_source, chain.from_iterable(groups.values()))],
             opt_level="1",  # as fast as 2 here, and made in half the time
             debug_level="0",
             target_dir=str(target / "c"),
-            group_name=PATH_LIBRARY,
+            separate=[
+                ([*map(_source, modules)], f"ottla.compiled.{group}")
+                for group, modules in groups.items()
+            ],
         )
         modules = _build(extensions, target)
-    built = {f"{PATH_FOLDER}/{_full_name(module, target)}": module for module in modules}
     listing = target / f"made-from-{sys.implementation.cache_tag}.txt"
-    made_from = zip(names, sources, strict=True)
     listing.write_text(
-        "".join(f"{name} {crc32((copy / source).read_bytes())}\n" for name, source in made_from)
+        "".join(
+            f"{name} {crc32((copy / _source(name)).read_bytes())}\n"
+            for name in chain.from_iterable(groups.values())
+        )
     )
-    return {**built, f"{PATH_FOLDER}/{listing.name}": listing}
+    built = {_full_name(module.relative_to(target / "lib")): module for module in modules}
+    return {
+        f"{PATH_FOLDER}/{name}": file for name, file in {**built, listing.name: listing}.items()
+    }
 
 
-def modules_of_path(root: Path) -> list[str]:
-    """The names of the modules that mypyc compiles."""
+def groups_of_path(root: Path) -> dict[str, list[str]]:
+    """The names of the modules that mypyc compiles, by the library they are in."""
     project = tomllib.loads((root / "pyproject.toml").read_text())
-    return [f"ottla.{name}" for name in project["tool"]["ottla"]["compiled"]]
+    groups: dict[str, list[str]] = project["tool"]["ottla"]["compiled"]
+    return {group: [f"ottla.{name}" for name in names] for group, names in groups.items()}
 
 
-def _full_name(module: Path, target: Path) -> str:
+def _source(module: str) -> str:
+    return f"{module.replace('.', '/')}.py"
+
+
+def _full_name(module: Path) -> str:
     """What a module's file is called in the folder that holds them all."""
-    dotted = ".".join(module.relative_to(target / "lib").parts)
-    return dotted.removeprefix(f"{PATH_FOLDER.replace('/', '.')}.")
+    return ".".join(module.parts).removeprefix("ottla.compiled.")
 
 
 def _build(extensions: list[Any], target: Path) -> list[Path]:
@@ -141,6 +154,9 @@ class CompiledModules(BuildHookInterface):
         if not can_compile():
             return
         self._folder = Path(tempfile.mkdtemp(prefix="ottla-build-"))
+        if version == "editable":
+            for old in Path(self.root, "src", PATH_FOLDER).glob(f"*{SUFFIX}"):
+                old.unlink()
         for what, compile_it in (("loops", compile_loops), ("request path", compile_path)):
             for name, file in self._compiled(what, compile_it).items():
                 if version == "editable":

@@ -10,6 +10,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,8 +71,9 @@ def _compiled() -> list[Path]:
     import tomllib  # not there in a Python that is too old, which has been said by now
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    modules = [name.replace(".", "/") for name in project["tool"]["ottla"]["compiled"]]
-    return [*sorted(ROOT.glob(LOOPS)), *(ROOT / f"src/ottla/{module}.py" for module in modules)]
+    modules = chain.from_iterable(project["tool"]["ottla"]["compiled"].values())
+    files = (ROOT / f"src/ottla/{module.replace('.', '/')}.py" for module in modules)
+    return [*sorted(ROOT.glob(LOOPS)), *files]
 
 
 def _is_usable(python: Path) -> bool:
