@@ -17,13 +17,14 @@ from hypothesis import settings
 from ottla import compiled
 
 # Tests replace parts of modules, which nobody can in compiled ones. The brokers and commands they
-# start as processes of their own run as they were installed.
-compiled.MODULES.decline()
+# start as processes of their own run as they were installed; OTTLA_PURE=0 has the tests do so too.
+if os.environ.get("OTTLA_PURE") != "0":
+    compiled.MODULES.decline()
 
 sys.path.insert(0, str(Path(__file__).parent))  # makes `support` importable from every battery
 
-from support.broker_process import BrokerProcess  # noqa: E402 - after the line above, and Python
-from support.wire import Connection  # noqa: E402
+from support.broker_process import BrokerProcess
+from support.wire import Connection
 
 # A run that decides whether a change is taken draws the same examples each time; others explore.
 settings.register_profile("ottla", deadline=None, derandomize=os.environ.get("CI") == "true")

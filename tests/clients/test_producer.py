@@ -3,12 +3,13 @@
 import asyncio
 import itertools
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 import ottla
 import ottla.aio
-from ottla.clients.failures import ClientClosed, TopicNotFound
+from ottla.clients.failures import ClientClosed, SerializationFailed, TopicNotFound
 from ottla.clients.partitioner import partition_for_key
 from ottla.clients.producer.interceptors import OutgoingRecord
 from ottla.errors import RecordTooLarge
@@ -103,6 +104,35 @@ def test_serializers_make_bytes(bootstrap: str, topic: str) -> None:
     (record,) = read(bootstrap, topic, 1)
 
     assert (record.key, record.value) == (b"key", b'{"a":1}')
+
+
+class Encoded(bytes):
+    """Bytes with a name, as numpy and others have them."""
+
+
+@pytest.mark.parametrize("kind", [Encoded, bytearray, memoryview])
+def test_what_is_like_bytes_is_sent_as_bytes(
+    bootstrap: str, topic: str, kind: Callable[[bytes], object]
+) -> None:
+    with ottla.Producer(bootstrap) as plain:
+        plain.send(topic, kind(b"value"), kind(b"key"), partition=0).result(WAIT_S)
+    made = partial(kind)  # a class of its own would name a serializer
+    with ottla.Producer(bootstrap, key_serializer=made, value_serializer=made) as serializing:
+        serializing.send(topic, b"value", b"key", partition=0).result(WAIT_S)
+
+    for record in read(bootstrap, topic, 2):
+        assert (record.key, record.value) == (b"key", b"value")
+
+
+def test_a_serializer_that_gives_no_bytes_is_named_and_harms_no_other_record(
+    bootstrap: str, topic: str
+) -> None:
+    with ottla.Producer(bootstrap, value_serializer=lambda given: given) as producer:
+        first = producer.send(topic, b"first", partition=0)
+        with pytest.raises(SerializationFailed, match="its serializer gave str, and must give byt"):
+            producer.send(topic, "text", partition=0)
+        last = producer.send(topic, b"last", partition=0)
+        assert last.result(WAIT_S).offset == first.result(WAIT_S).offset + 1
 
 
 def test_interceptors_see_and_change_records(bootstrap: str, topic: str) -> None:

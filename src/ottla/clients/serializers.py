@@ -38,9 +38,9 @@ class Deserializer(Protocol[T_co]):
 
 def as_bytes(value: object) -> bytes:
     """Bytes as they are; what is like bytes is copied, since it could change on its way."""
-    if isinstance(value, bytes):
+    if type(value) is bytes:
         return value
-    if isinstance(value, bytearray | memoryview):
+    if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     kind = type(value).__name__
     raise SerializationFailed(

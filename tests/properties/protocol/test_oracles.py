@@ -58,6 +58,9 @@ def is_known_to_kafka_python(message_class: type[Message], version: int) -> bool
     return first <= version <= last
 
 
+OUR_TAGS = 10_000
+"""Fields of ours that Kafka does not have are tagged from here on; nobody else reads them."""
+
 KIO = [pair for pair in every_version() if is_known_to_kio(*pair)]
 KAFKA_PYTHON = [pair for pair in every_version() if is_known_to_kafka_python(*pair)]
 
@@ -96,7 +99,9 @@ def plain(message: object, plan: StructPlan) -> dict[str, object]:
     return {
         field.name: plain_value(value_of(message, field.name), field)
         for field in plan.fields
-        if field.present and not field.name.endswith("authorized_operations")  # theirs is a set
+        if field.present
+        and not field.name.endswith("authorized_operations")  # theirs is a set
+        and (field.tag is None or field.tag < OUR_TAGS)
     }
 
 

@@ -401,11 +401,15 @@ def _serialized(what: str, serialize: Callable[[Any], bytes] | None, given: Any)
     if serialize is None:
         return as_bytes(given)
     try:
-        return serialize(given)
+        made: object = serialize(given)
     except OttlaError:
         raise
     except Exception as error:
         raise SerializationFailed(f"the {what} cannot be serialized", error) from error
+    if made is None or isinstance(made, bytes | bytearray | memoryview):
+        return None if made is None else as_bytes(made)
+    wrong = TypeError(f"its serializer gave {type(made).__name__}, and must give bytes")
+    raise SerializationFailed(f"the {what} cannot be sent", wrong)
 
 
 def _telling_all(
