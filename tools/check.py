@@ -17,8 +17,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import environment
@@ -30,6 +30,10 @@ NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Not for the tests: each of the hundreds of brokers and commands they start would compile all."""
 
 
+AS_INSTALLED = ("tests/clients", "tests/properties", "tests/unit/records", "tests/unit/storage")
+"""Where tests find what compiled modules do otherwise than Python, in their own process."""
+
+
 @dataclass(frozen=True)
 class Step:
     """One check: its name, what it looks at, and the command that does it."""
@@ -37,6 +41,7 @@ class Step:
     name: str
     purpose: str
     command: Callable[[Path], list[str]]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 STEPS = (
@@ -46,6 +51,12 @@ STEPS = (
     Step("scripts", "mypy --strict on tools and bench", lambda python: _mypy(python, *SCRIPTS)),
     Step("layers", "import-linter", lambda python: [environment.script_of(python, "lint-imports")]),
     Step("tidy", "house rules", lambda python: [str(python), "tools/tidy.py"]),
+    Step(
+        "compiled",
+        "some tests on compiled modules",
+        lambda python: [*_pytest(python), "-q", "-m", "not long", *AS_INSTALLED],
+        {"OTTLA_PURE": "0"},
+    ),
 )
 NAMES = (*(step.name for step in STEPS), "tests")
 
@@ -124,6 +135,7 @@ def _run(step: Step, python: Path) -> str:
     done = subprocess.run(
         step.command(python),
         cwd=environment.ROOT,
+        env=_surroundings(step.environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -140,16 +152,23 @@ def _run_tests(python: Path, arguments: list[str], outcomes: list[str]) -> bool:
     """Run pytest with its own output; how the other steps went appears above its last line."""
     print("· tests (pytest)", flush=True)
     searched = [str(environment.ROOT / "tools"), os.environ.get("PYTHONPATH", "")]
-    surroundings = {
-        **{name: value for name, value in os.environ.items() if name != NO_BYTECODE},
+    told = {
         "PYTHONPATH": os.pathsep.join(filter(None, searched)),
         "OTTLA_CHECKS": "\n".join(outcomes),
     }
-    # Neighbours stay together: a Spark, a cluster or a broker that they share is started once.
-    spread = ["-n", TEST_PROCESSES, "--dist", "worksteal"]
-    command = [str(python), "-m", "pytest", "-p", "closing_summary", *spread]
-    done = subprocess.run([*command, *arguments], cwd=environment.ROOT, env=surroundings)
+    command = [*_pytest(python), "-p", "closing_summary", *arguments]
+    done = subprocess.run(command, cwd=environment.ROOT, env=_surroundings(told))
     return done.returncode == 0
+
+
+def _surroundings(more: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != NO_BYTECODE}
+    return {**kept, **more}
+
+
+def _pytest(python: Path) -> list[str]:
+    # Neighbours stay together: a Spark, a cluster or a broker that they share is started once.
+    return [str(python), "-m", "pytest", "-n", TEST_PROCESSES, "--dist", "worksteal"]
 
 
 if __name__ == "__main__":
