@@ -42,7 +42,7 @@ def prepare(folder: Path, *, extras: str = "", large: str = "") -> Path:
         _say(f"making a virtual environment in {folder.name}")
         _make(folder)
     what = large or "Ottla and what it needs"
-    _say(f"installing {what} (once; later runs start at once)")
+    _say(f"installing {what} (once, some minutes; later runs start at once)")
     _install(python, f"{ROOT}[{extras}]" if extras else str(ROOT), is_quiet=not large)
     stamp.write_text(fingerprint)
     return python

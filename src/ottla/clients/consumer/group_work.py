@@ -137,7 +137,7 @@ class GroupWork:
         self.rebalances += 1
 
         async def tell() -> None:
-            self._subscription.set_partitions(partitions)
+            self._subscription.set_partitions(sorted(partitions))
             await in_callers_thread(self.listener.on_assigned, new)
 
         await self._in_poll(tell)
