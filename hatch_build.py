@@ -28,7 +28,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 LOOPS_FOLDER = "ottla/records/accelerated"
 LOOPS = ("decoding", "encoding")
 PATH_FOLDER = "ottla/compiled"
-
+LISTING = f"made-from-{sys.implementation.cache_tag}.txt"
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 REQUIREMENTS = ["cython>=3.1", "setuptools>=68", "mypy>=1.14"]
 
@@ -94,7 +94,7 @@ def compile_path(root: Path, target: Path) -> Built:
             ],
         )
         modules = _build(extensions, target)
-    listing = target / f"made-from-{sys.implementation.cache_tag}.txt"
+    listing = target / LISTING
     listing.write_text(
         "".join(
             f"{name} {crc32((copy / _source(name)).read_bytes())}\n"
@@ -121,6 +121,14 @@ def _source(module: str) -> str:
 def _full_name(module: Path) -> str:
     """What a module's file is called in the folder that holds them all."""
     return ".".join(module.parts).removeprefix("ottla.compiled.")
+
+
+def _forget_path(root: Path) -> None:
+    """Remove what an earlier editable install has compiled; first the list that has it used."""
+    folder = root / "src" / PATH_FOLDER
+    (folder / LISTING).unlink(missing_ok=True)
+    for module in folder.glob(f"*{SUFFIX}"):
+        module.unlink()
 
 
 def _build(extensions: list[Any], target: Path) -> list[Path]:
@@ -151,12 +159,11 @@ class CompiledModules(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and tell hatchling what there is now."""
+        if version == "editable":
+            _forget_path(Path(self.root))
         if not can_compile():
             return
         self._folder = Path(tempfile.mkdtemp(prefix="ottla-build-"))
-        if version == "editable":
-            for old in Path(self.root, "src", PATH_FOLDER).glob(f"*{SUFFIX}"):
-                old.unlink()
         for what, compile_it in (("loops", compile_loops), ("request path", compile_path)):
             for name, file in self._compiled(what, compile_it).items():
                 if version == "editable":

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from zlib import crc32
 
@@ -11,7 +12,6 @@ import pytest
 from ottla.compiled import FOLDER, LISTING, MODULES, CompiledModules
 
 REPORT = "import ottla.compiled, ottla.storage.log as log; print(log.__file__)"
-PURE = {"OTTLA_PURE": "1"}
 BUILT = Path(FOLDER, LISTING).exists()
 
 
@@ -27,6 +27,7 @@ def two_modules(tmp_path: Path) -> CompiledModules:
     texts = {"ottla.one": "one = 1\n", "ottla.deep.two": "two = 2\n"}
     for name, text in texts.items():
         write(tmp_path, name, text)
+        (tmp_path / f"{name}{EXTENSION_SUFFIXES[0]}").touch()
     listing = (f"{name} {crc32(text.encode())}\n" for name, text in texts.items())
     (tmp_path / LISTING).write_text("".join(listing))
     return CompiledModules(str(tmp_path), str(tmp_path))
@@ -57,6 +58,12 @@ def test_without_their_sources_none_are_used(modules: CompiledModules, tmp_path:
     (tmp_path / "ottla/deep/two.py").unlink()
 
     assert modules.find_spec("ottla.one") is None
+
+
+def test_one_missing_module_is_enough_to_use_none(modules: CompiledModules, tmp_path: Path) -> None:
+    (tmp_path / f"ottla.one{EXTENSION_SUFFIXES[0]}").unlink()
+
+    assert modules.find_spec("ottla.deep.two") is None
 
 
 def test_nothing_compiled_is_no_trouble(tmp_path: Path) -> None:

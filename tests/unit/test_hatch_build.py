@@ -113,6 +113,23 @@ def test_what_one_compiler_cannot_do_the_other_still_does(
     assert [*data["force_include"].values()] == ["ottla/records/a.so"]
 
 
+@pytest.mark.parametrize("can_compile", [True, False])
+def test_an_editable_install_that_compiles_nothing_leaves_nothing_compiled(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, can_compile: bool
+) -> None:
+    folder = tmp_path / "src" / build.PATH_FOLDER
+    folder.mkdir(parents=True)
+    for name in (build.LISTING, f"ottla.storage.log{build.SUFFIX}", "__init__.py"):
+        (folder / name).touch()
+    monkeypatch.setattr(build, "can_compile", lambda: can_compile)
+    monkeypatch.setattr(build, "compile_loops", lambda *_: {})
+    monkeypatch.setattr(build, "compile_path", lambda *_: {})
+    hook = build.CompiledModules(str(tmp_path), {}, None, Metadata, "", "wheel", Application())
+    hook.initialize("editable", no_build_data())
+    hook.finalize()
+    assert [file.name for file in folder.iterdir()] == ["__init__.py"]
+
+
 def test_every_module_that_is_to_be_compiled_is_there(build: ModuleType) -> None:
     modules = [name for names in build.groups_of_path(ROOT).values() for name in names]
     assert len(modules) == len({*modules})

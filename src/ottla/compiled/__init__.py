@@ -56,7 +56,7 @@ class CompiledModules:
     ) -> ModuleSpec | None:
         if not fullname.startswith("ottla.") or fullname not in self.usable:
             return None
-        file = os.path.join(self._folder, fullname + EXTENSION_SUFFIXES[0])
+        file = self._file(fullname)
         return ModuleSpec(fullname, ExtensionFileLoader(fullname, file), origin=file)
 
     def _made_of_what_is_here(self) -> frozenset[str]:
@@ -65,9 +65,14 @@ class CompiledModules:
                 made_from = dict(line.split() for line in listing)
         except FileNotFoundError:
             return frozenset()
-        if any(self._checksum(module) != checksum for module, checksum in made_from.items()):
-            return frozenset()
-        return frozenset(made_from)
+        is_whole = all(
+            self._checksum(module) == checksum and os.path.exists(self._file(module))
+            for module, checksum in made_from.items()
+        )
+        return frozenset(made_from) if is_whole else frozenset()
+
+    def _file(self, module: str) -> str:
+        return os.path.join(self._folder, module + EXTENSION_SUFFIXES[0])
 
     def _checksum(self, module: str) -> str:
         try:
