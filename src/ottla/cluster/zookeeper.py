@@ -1,8 +1,13 @@
 """The metadata store of a cluster: a branch of the tree of a ZooKeeper ensemble.
 
 Reads go behind a `sync`, so that they see what others have committed (rule 7 of store.py); the sync
-travels in front of the read, not before it. One lasting watch on the whole branch feeds all
-watchers; after a connection was lost it is set again and every watcher is told to read.
+travels in front of the read, not before it. Only a client of the ensemble's leader may for a moment
+not see what another server has confirmed: ZooKeeper's leader tells its followers of a commit before
+it applies it, and lets a `sync` of its own clients pass. Compare-and-set and the watch make up for
+it: who decides by an old reading is refused, and is told to read again.
+
+One lasting watch on the whole branch feeds all watchers; after a connection was lost it is set
+again, and every watcher is told to read.
 
 Waiting is bounded by the session's timeout: a store that cannot be reached for longer raises
 StoreUnreachable, and StoreUncertain where a multi was on its way.
