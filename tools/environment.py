@@ -23,20 +23,26 @@ class SetupFailed(Exception):
     """The environment could not be made; the message says what to do."""
 
 
-def prepare(folder: Path, *, extras: str = "", large: str = "") -> Path:
-    """Return the Python of an environment in `folder` that has the project and `extras` in it.
-
-    `large` says what is long in coming; pip then shows how far it is.
-    """
+def check_python() -> None:
+    """Raise SetupFailed where this Python is too old."""
     if sys.version_info < PYTHON_OLDEST:
         wanted = ".".join(map(str, PYTHON_OLDEST))
         raise SetupFailed(
             f"Ottla needs Python {wanted} or newer; this is {sys.version.split()[0]}."
         )
+
+
+def prepare(folder: Path, *, extras: str = "", large: str = "") -> Path:
+    """Return the Python of an environment in `folder` that has the project and `extras` in it.
+
+    `large` says what is long in coming; pip then shows how far it is.
+    """
+    check_python()
     python = python_of(folder)
     stamp = folder / (f"{STAMP_NAME}-{extras}" if extras else STAMP_NAME)
-    fingerprint = _fingerprint(extras)
-    if python.exists() and stamp.exists() and stamp.read_text() == fingerprint:
+    fingerprint = _fingerprint()
+    enough = [stamp] if extras else folder.glob(f"{STAMP_NAME}*")  # extras come on top of all else
+    if python.exists() and any(s.exists() and s.read_text() == fingerprint for s in enough):
         return python
     if not _is_usable(python):
         _say(f"making a virtual environment in {folder.name}")
@@ -58,11 +64,11 @@ def script_of(python: Path, name: str) -> str:
     return str(python.parent / name)
 
 
-def _fingerprint(extras: str) -> str:
+def _fingerprint() -> str:
     digest = hashlib.sha256()
     for path in (ROOT / "pyproject.toml", ROOT / "hatch_build.py", *_compiled()):
         digest.update(path.read_bytes())
-    digest.update(f"{sys.version}|{extras}|{ROOT}".encode())
+    digest.update(f"{sys.version}|{ROOT}".encode())
     return digest.hexdigest()
 
 

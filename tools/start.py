@@ -13,27 +13,33 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import environment
 
-SPARK = "Spark and its Java, about 580 MB to download and 900 MB on the disk"
+FOLDER = environment.ROOT / ".venv"
+SPARK = "Ottla, Spark and its Java, about 580 MB to download and 900 MB on the disk"
 ON_SPARK = ("demo", "streams")
 
 
 def main(arguments: list[str]) -> None:
     """Prepare the environment, then become the `ottla` command."""
     command = arguments[1:] if arguments[:1] == ["--"] else ["demo", *arguments]
-    folder = environment.ROOT / ".venv"
+    on_spark = command[:1] and command[0] in ON_SPARK and not {"--no-spark", "--help"} & {*command}
     try:
-        python = environment.prepare(folder)
+        environment.check_python()
+        python = _prepared_with_spark() if on_spark else environment.prepare(FOLDER)
     except environment.SetupFailed as problem:
         sys.exit(str(problem))
-    if command[:1] and command[0] in ON_SPARK and not {"--no-spark", "--help"} & {*command}:
-        try:
-            environment.prepare(folder, extras="spark", large=SPARK)
-        except environment.SetupFailed as problem:
-            print(f"{problem}\nGoing on without Spark.", file=sys.stderr)
     os.execv(python, [str(python), "-m", "ottla", *command])
+
+
+def _prepared_with_spark() -> Path:
+    try:
+        return environment.prepare(FOLDER, extras="spark", large=SPARK)
+    except environment.SetupFailed as problem:
+        print(f"{problem}\nGoing on without Spark.", file=sys.stderr)
+        return environment.prepare(FOLDER)
 
 
 if __name__ == "__main__":
