@@ -145,7 +145,7 @@ def _build(extensions: list[Any], target: Path) -> list[Path]:
 
 
 class CompiledModules(BuildHookInterface):
-    """Adds the extension modules to a wheel, or puts them beside the sources of an editable one."""
+    """Adds what was built to a wheel, or puts it into the source tree of an editable install."""
 
     PLUGIN_NAME = "custom"
     _folder: Path | None = None

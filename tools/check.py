@@ -28,8 +28,6 @@ FOLDERS = ("src", "tests", "tools", "bench", "examples")
 TEST_PROCESSES = "2"
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Not for the tests: each of the hundreds of brokers and commands they start would compile all."""
-
-
 AS_INSTALLED = ("tests/clients", "tests/properties", "tests/unit/records", "tests/unit/storage")
 """Where tests find what compiled modules do otherwise than Python, in their own process."""
 

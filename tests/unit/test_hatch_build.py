@@ -2,11 +2,14 @@
 
 import importlib.util
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+
+from ottla import compiled
 
 pytest.importorskip("hatchling")
 ROOT = Path(__file__).parents[2]
@@ -128,6 +131,12 @@ def test_an_editable_install_that_compiles_nothing_leaves_nothing_compiled(
     hook.initialize("editable", no_build_data())
     hook.finalize()
     assert [file.name for file in folder.iterdir()] == ["__init__.py"]
+
+
+def test_what_is_built_is_what_the_package_looks_for(build: ModuleType) -> None:
+    assert Path(compiled.FOLDER) == ROOT / "src" / build.PATH_FOLDER
+    assert compiled.LISTING == build.LISTING
+    assert EXTENSION_SUFFIXES[0] == build.SUFFIX
 
 
 def test_every_module_that_is_to_be_compiled_is_there(build: ModuleType) -> None:

@@ -10,7 +10,6 @@ import os
 import sys
 from difflib import get_close_matches
 from importlib import import_module
-from platform import python_version
 from typing import Final, NoReturn
 
 import click
@@ -87,18 +86,29 @@ class LazyGroup(click.Group):
                 formatter.write_dl(list(commands.items()), col_spacing=3)
 
 
+def _show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
+    if not is_wanted or ctx.resilient_parsing:
+        return
+    from platform import python_version
+
+    form = "compiled" if compiled.MODULES.usable else "not compiled"
+    click.echo(f"Ottla {__version__}, {form}, on Python {python_version()}")
+    ctx.exit()
+
+
 @click.group(
     cls=LazyGroup,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(
-    __version__,
+@click.option(
     "--version",
     "-V",
-    prog_name="Ottla",
-    message=f"%(prog)s %(version)s, {'compiled' if compiled.MODULES.usable else 'not compiled'},"
-    f" on Python {python_version()}",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
 )
 @click.option(
     "--debug", is_flag=True, envvar="OTTLA_DEBUG", help="Show a traceback with every error."

@@ -19,6 +19,8 @@ T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 T_co = TypeVar("T_co", covariant=True)
 
+BytesLike = bytes | bytearray | memoryview
+
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 _DOUBLE: Final = struct.Struct(">d")
@@ -40,7 +42,7 @@ def as_bytes(value: object) -> bytes:
     """Bytes as they are; what is like bytes is copied, since it could change on its way."""
     if type(value) is bytes:
         return value
-    if isinstance(value, bytes | bytearray | memoryview):
+    if isinstance(value, BytesLike):
         return bytes(value)
     kind = type(value).__name__
     raise SerializationFailed(

@@ -137,6 +137,7 @@ class GroupWork:
         self.rebalances += 1
 
         async def tell() -> None:
+            # In their own order: that of a set changes from one run to the next.
             self._subscription.set_partitions(sorted(partitions))
             await in_callers_thread(self.listener.on_assigned, new)
 

@@ -35,7 +35,7 @@ from ottla.clients.producer.routing import Partitioner, PartitionQueue, Route
 from ottla.clients.producer.sender import Sender
 from ottla.clients.producer.settings import ProducerSettings, check_together
 from ottla.clients.producer.transaction import Phase, Transaction
-from ottla.clients.serializers import Choice, as_bytes, serializer_for
+from ottla.clients.serializers import BytesLike, Choice, as_bytes, serializer_for
 from ottla.clients.settings_source import Config, SettingsSource
 from ottla.errors import OttlaError, RequestFailed
 from ottla.net.client_connection import ConnectionFailed
@@ -406,10 +406,12 @@ def _serialized(what: str, serialize: Callable[[Any], bytes] | None, given: Any)
         raise
     except Exception as error:
         raise SerializationFailed(f"the {what} cannot be serialized", error) from error
-    if made is None or isinstance(made, bytes | bytearray | memoryview):
-        return None if made is None else as_bytes(made)
-    wrong = TypeError(f"its serializer gave {type(made).__name__}, and must give bytes")
-    raise SerializationFailed(f"the {what} cannot be sent", wrong)
+    if made is None:
+        return None
+    if not isinstance(made, BytesLike):
+        wrong = TypeError(f"its serializer gave {type(made).__name__}, and must give bytes")
+        raise SerializationFailed(f"the {what} cannot be sent", wrong)
+    return as_bytes(made)
 
 
 def _telling_all(
