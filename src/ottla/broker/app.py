@@ -57,6 +57,7 @@ from ottla.cluster.renunciation import renounce
 from ottla.errors import ConfigError
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId
+from ottla.net.direct_loop import DirectLoop
 from ottla.net.listener import Address, Listener, ListenerLimits
 from ottla.net.server_connection import ConnectionLimits
 from ottla.settings.broker import BrokerSettings
@@ -358,7 +359,8 @@ def serve(texts: Mapping[str, str], *, ready: Callable[[Broker], None]) -> None:
     layers = BrokerLayers(static=texts)
     layers.settings()
     _raise_descriptor_limit()
-    asyncio.run(_serve(layers, ready))
+    with asyncio.Runner(loop_factory=DirectLoop) as runner:
+        runner.run(_serve(layers, ready))
 
 
 async def _serve(layers: BrokerLayers, ready: Callable[[Broker], None]) -> None:

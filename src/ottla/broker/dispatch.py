@@ -13,13 +13,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import types
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-import msgspec
-
-from ottla.broker.request import Handler, RequestContext
+from ottla.broker.request import Handler, Outcome, Parked, RequestContext, Running, settled
 from ottla.errors import (
     ErrorCode,
     FrameTooLarge,
@@ -28,8 +26,9 @@ from ottla.errors import (
     UnknownApi,
     UnsupportedVersion,
 )
-from ottla.net.server_connection import Peer
-from ottla.protocol.api import APIS, ApiKey, api_of
+from ottla.net.promise import Promise
+from ottla.net.server_connection import Peer, Promised
+from ottla.protocol.api import APIS, Api, ApiKey, api_of
 from ottla.protocol.codec import Decoder, decoder
 from ottla.protocol.frames import EncodedResponse, decode_request_header, encode_response
 from ottla.protocol.message import Message
@@ -52,15 +51,20 @@ class Interception(Protocol):
         ...
 
 
-class Route(msgspec.Struct, frozen=True):
+class Route:
     """All that is known of one version of one API."""
 
-    key: ApiKey
-    version: int
-    frame_bytes_max: int
-    decode: Decoder[Message]
-    encode: Callable[[int, Message], EncodedResponse]
-    handler: Handler
+    __slots__ = ("decode", "encode", "frame_bytes_max", "handler", "key", "version")
+
+    def __init__(self, api: Api, version: int, handler: Handler, frame_bytes_max: int) -> None:
+        self.key = api.key
+        self.version = version
+        self.frame_bytes_max = frame_bytes_max
+        self.decode: Decoder[Message] = decoder(api.request, version)
+        self.encode: Callable[[int, Message], EncodedResponse] = partial(
+            encode_response, api, version
+        )
+        self.handler = handler
 
 
 class Dispatch:
@@ -77,9 +81,7 @@ class Dispatch:
         self._routes: dict[int, Route] = {}
         self._interception = interception
 
-    def __call__(
-        self, frame: memoryview, peer: Peer
-    ) -> EncodedResponse | asyncio.Future[EncodedResponse | None] | None:
+    def __call__(self, frame: memoryview, peer: Peer) -> EncodedResponse | Promised | None:
         header, body = decode_request_header(frame)
         version, correlation_id = header.api_version, header.correlation_id
         route = self._routes.get(header.api_key << 16 | version)
@@ -95,16 +97,33 @@ class Dispatch:
         if interception is not None and interception.concerns(route.key):
             # It may wait, and by then the frame's buffer is another's.
             request = route.decode(memoryview(bytearray(frame)), body)
-            running = self._intercepted(route, request, context, interception)
+            outcome: Outcome = self._intercepted(route, request, context, interception)
         else:
-            running = route.handler.handle(request, context)
+            try:
+                outcome = route.handler.handle(request, context)
+            except Exception as error:
+                return self.refused(route, correlation_id, request, error)
+        if outcome is None:
+            return None
+        if isinstance(outcome, Message):
+            return route.encode(correlation_id, outcome)
+        if isinstance(outcome, Parked):
+            waiting = _Waiting(self, route, correlation_id, request, outcome.running)
+            waiting.go_on(None)
+            return waiting
+        return self._run(route, correlation_id, request, outcome)
+
+    def _run(
+        self, route: Route, correlation_id: int, request: Message, running: Running
+    ) -> EncodedResponse | asyncio.Future[EncodedResponse | None] | None:
+        """Takes a coroutine to its first wait, and where it has one, lets it go on in a task."""
         try:
             awaited = running.send(None)
         except StopIteration as finished:
             response = finished.value
             return None if response is None else route.encode(correlation_id, response)
         except Exception as error:
-            return self._refused(route, correlation_id, request, error)
+            return self.refused(route, correlation_id, request, error)
         return asyncio.get_running_loop().create_task(
             self._finish(route, correlation_id, request, _resumed(running, awaited))
         )
@@ -115,7 +134,7 @@ class Dispatch:
         try:
             response = await running
         except Exception as error:
-            return self._refused(route, correlation_id, request, error)
+            return self.refused(route, correlation_id, request, error)
         return None if response is None else route.encode(correlation_id, response)
 
     async def _intercepted(
@@ -124,9 +143,9 @@ class Dispatch:
         code = await interception.before(route.key, context)
         if code is not None:
             return route.handler.refuse(request, code)
-        return await route.handler.handle(request, context)
+        return await settled(route.handler.handle(request, context))
 
-    def _refused(
+    def refused(
         self, route: Route, correlation_id: int, request: Message, error: Exception
     ) -> EncodedResponse:
         if isinstance(error, ProtocolError):
@@ -149,14 +168,8 @@ class Dispatch:
                 return None
             raise UnsupportedVersion(api.name, version)
         carries_records = api.key is ApiKey.PRODUCE
-        route = Route(
-            api.key,
-            version,
-            self._frame_bytes_max if carries_records else REQUEST_BYTES_MAX,
-            decoder(api.request, version),
-            partial(encode_response, api, version),
-            handler,
-        )
+        frame_bytes_max = self._frame_bytes_max if carries_records else REQUEST_BYTES_MAX
+        route = Route(api, version, handler, frame_bytes_max)
         self._routes[api_key << 16 | version] = route
         return route
 
@@ -167,10 +180,61 @@ class Dispatch:
         return encode_response(api, 0, correlation_id, response)
 
 
+class _Waiting(Promise):
+    """The reply to a request that waits for futures, each of which makes it go on when done."""
+
+    __slots__ = ("_awaited", "_correlation_id", "_dispatch", "_request", "_route", "_running")
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        route: Route,
+        correlation_id: int,
+        request: Message,
+        running: Running,
+    ) -> None:
+        super().__init__()
+        self._dispatch = dispatch
+        self._route = route
+        self._correlation_id = correlation_id
+        self._request = request
+        self._running = running
+        self._awaited: Any = None
+
+    def go_on(self, _awaited: object) -> None:
+        """What was waited for has come: runs to the next wait, or to the end."""
+        if self.done():
+            return
+        try:
+            awaited: Any = self._running.send(None)
+        except StopIteration as finished:
+            response = finished.value
+            route, correlation_id = self._route, self._correlation_id
+            self.settle(None if response is None else route.encode(correlation_id, response))
+        except asyncio.CancelledError:
+            self.fail(ProtocolError("what the request waited for was given up"))
+        except Exception as error:
+            self._refuse(error)
+        else:
+            self._awaited = awaited
+            awaited._asyncio_future_blocking = False  # as a task says that it has seen it
+            awaited.add_done_callback(self.go_on)
+
+    def given_up(self) -> None:
+        self._awaited.cancel()
+        self._running.close()
+
+    def _refuse(self, error: Exception) -> None:
+        try:
+            reply = self._dispatch.refused(self._route, self._correlation_id, self._request, error)
+        except ProtocolError as fatal:
+            self.fail(fatal)
+        else:
+            self.settle(reply)
+
+
 @types.coroutine
-def _resumed(
-    running: Coroutine[Any, Any, Message | None], awaited: Any
-) -> Generator[Any, Any, Message | None]:
+def _resumed(running: Running, awaited: Any) -> Generator[Any, Any, Message | None]:
     """Goes on with a coroutine that was begun outside of any task and now waits for `awaited`."""
     try:
         while True:

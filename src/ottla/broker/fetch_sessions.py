@@ -16,13 +16,11 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
-import msgspec
-
 from ottla.broker.unique_ids import new_session_id
 from ottla.broker.watch import Watcher
 from ottla.errors import ErrorCode, RequestFailed
 from ottla.model.ids import BrokerId
-from ottla.protocol.messages.fetch import FetchRequest, PartitionData
+from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
 NO_SESSION: Final = 0
 FINAL_EPOCH: Final = -1
@@ -34,22 +32,26 @@ TopicKey = str | bytes
 """A topic's name, or its id where the request's version has ids."""
 
 
-class FetchTarget(msgspec.Struct):
+class FetchTarget:
     """One partition a client reads: where from, and what it was told of it last."""
 
-    topic: TopicKey
-    partition: int
-    fetch_offset: int
-    bytes_max: int
-    current_leader_epoch: int = -1
-    last_fetched_epoch: int = -1
-    told_high_watermark: int = -1
-    told_last_stable_offset: int = -1
-    told_start_offset: int = -1
+    __slots__ = (
+        *("bytes_max", "current_leader_epoch", "fetch_offset", "key", "last_fetched_epoch"),
+        *("partition", "told_high_watermark", "told_last_stable_offset", "told_start_offset"),
+        "topic",
+    )
 
-    @property
-    def key(self) -> tuple[TopicKey, int]:
-        return (self.topic, self.partition)
+    def __init__(self, topic: TopicKey, wanted: FetchPartition) -> None:
+        self.topic = topic
+        self.partition: int = wanted.partition
+        self.key: tuple[TopicKey, int] = (topic, self.partition)
+        self.fetch_offset: int = wanted.fetch_offset
+        self.bytes_max: int = wanted.partition_max_bytes
+        self.current_leader_epoch: int = wanted.current_leader_epoch
+        self.last_fetched_epoch: int = wanted.last_fetched_epoch
+        self.told_high_watermark = -1
+        self.told_last_stable_offset = -1
+        self.told_start_offset = -1
 
     def is_news(self, data: PartitionData) -> bool:
         """Whether the client does not know this yet; it will, after this."""
@@ -172,12 +174,21 @@ class FetchSession:
         self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
 
 
-class Fetch(msgspec.Struct, frozen=True):
+class Fetch:
     """What one request reads: the whole list it gave, or its session's."""
 
-    listed: tuple[FetchTarget, ...]
-    session: FetchSession | None
-    is_incremental: bool
+    __slots__ = ("is_incremental", "listed", "session")
+
+    def __init__(
+        self,
+        listed: tuple[FetchTarget, ...],
+        session: FetchSession | None,
+        *,
+        is_incremental: bool = False,
+    ) -> None:
+        self.listed = listed
+        self.session = session
+        self.is_incremental = is_incremental
 
     @property
     def targets(self) -> tuple[FetchTarget, ...]:
@@ -211,7 +222,7 @@ class FetchSessions:
         if request.session_epoch == FINAL_EPOCH:
             if request.session_id != NO_SESSION:
                 self._drop(request.session_id)
-            return Fetch(tuple(_targets(request, uses_ids)), None, False)
+            return Fetch(tuple(_targets(request, uses_ids)), None)
         if request.session_epoch == INITIAL_EPOCH:
             self._drop(request.session_id)
             targets = tuple(_targets(request, uses_ids))
@@ -219,7 +230,7 @@ class FetchSessions:
             wanted.created_ms = wanted.last_used_ms = now_ms
             wanted.follower = follower_of(request)
             self._drop_former_of(wanted.follower)
-            return Fetch(targets, wanted if self._add(wanted, now_ms) else None, False)
+            return Fetch(targets, wanted if self._add(wanted, now_ms) else None)
         session = self._next_of(request, uses_ids)
         self._sessions.move_to_end(session.id)
         # What rested did so until the request before this one, which may say that it moved.
@@ -227,9 +238,9 @@ class FetchSessions:
         session.last_used_ms = now_ms
         if not len(session):
             self._drop(session.id)
-            return Fetch((), None, False)
+            return Fetch((), None)
         session.expect_next()
-        return Fetch((), session, True)
+        return Fetch((), session, is_incremental=True)
 
     def _drop(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
@@ -291,14 +302,7 @@ def _targets(request: FetchRequest, uses_ids: bool) -> Iterator[FetchTarget]:
     for topic in request.topics:
         key: TopicKey = topic.topic_id if uses_ids else topic.topic
         for wanted in topic.partitions:
-            yield FetchTarget(
-                key,
-                wanted.partition,
-                wanted.fetch_offset,
-                wanted.partition_max_bytes,
-                wanted.current_leader_epoch,
-                wanted.last_fetched_epoch,
-            )
+            yield FetchTarget(key, wanted)
 
 
 def _forgotten(request: FetchRequest, uses_ids: bool) -> Iterator[tuple[TopicKey, int]]:

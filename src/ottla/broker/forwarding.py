@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.broker.peers import Peers, PeerUnreachable, is_peer
-from ottla.broker.request import Handler, RequestContext
+from ottla.broker.request import Handler, RequestContext, settled
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.registration import ControllerMoved
 from ottla.errors import ErrorCode, ProtocolError, RequestFailed, UnsupportedVersion
@@ -43,7 +43,7 @@ class ForwardingHandler:
 
     async def handle(self, request: Any, context: RequestContext) -> Message | None:
         if self._metadata.is_controller:
-            return await self._handler.handle(request, context)
+            return await settled(self._handler.handle(request, context))
         if is_peer(context.client_id):
             raise ControllerMoved
         try:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from ottla.broker.cluster_view import ClusterView
-from ottla.broker.request import Handler, RequestContext
+from ottla.broker.request import Handler, Outcome, Parked, RequestContext, Running
 from ottla.cluster.image import PartitionImage
 from ottla.errors import ErrorCode
 from ottla.model.ids import TopicId
@@ -57,9 +57,20 @@ class HintingHandler:
         self._view = view
         self._api = api
 
-    async def handle(self, request: Any, context: RequestContext) -> Message | None:
-        response = await self._handler.handle(request, context)
-        if response is not None and context.version >= self._api.version_min:
+    def handle(self, request: Any, context: RequestContext) -> Outcome:
+        outcome = self._handler.handle(request, context)
+        if outcome is None or context.version < self._api.version_min:
+            return outcome
+        if isinstance(outcome, Message):
+            self._hint(outcome, context)
+            return outcome
+        if isinstance(outcome, Parked):
+            return Parked(self._hinted(outcome.running, context))
+        return self._hinted(outcome, context)
+
+    async def _hinted(self, running: Running, context: RequestContext) -> Message | None:
+        response = await running
+        if response is not None:
             self._hint(response, context)
         return response
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
-import msgspec
-
 from ottla.model.ids import Position
 
 
@@ -16,12 +14,15 @@ class OpenFile(Protocol):
     def fileno(self) -> int: ...
 
 
-class FileRegion(msgspec.Struct, frozen=True):
+class FileRegion:
     """`size` bytes of `file` from `position` on."""
 
-    file: OpenFile
-    position: Position
-    size: int
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: OpenFile, position: Position, size: int) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
 
     def __len__(self) -> int:
         return self.size

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import socket
 import sys
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from ottla.model.file_region import FileRegion
 
@@ -40,6 +39,16 @@ def is_resident(region: FileRegion) -> bool:
     return True
 
 
+def read_resident(region: FileRegion) -> bytearray | None:
+    """The region's bytes, unless some of them would have to come from a disk."""
+    data = bytearray(region.size)
+    try:
+        count = os.preadv(region.file.fileno(), [data], region.position, _NOWAIT)
+    except OSError as error:
+        return None if error.errno in _NOT_RESIDENT else bytearray(region.read())
+    return data if count == region.size else None
+
+
 def warm(region: FileRegion) -> None:
     """Brings the region into the page cache. Blocks: run it in a thread."""
     descriptor = region.file.fileno()
@@ -53,22 +62,30 @@ def warm(region: FileRegion) -> None:
         position += count
 
 
+class Writers(Protocol):
+    """Calls whoever waits until a socket takes more: an event loop, or its selector itself."""
+
+    def add_writer(self, fd: int, callback: Callable[[], None], /) -> None: ...
+
+    def remove_writer(self, fd: int, /) -> bool: ...
+
+
 class FileSender:
     """Sends one region at a time on a connection's socket and calls back when it has left."""
 
     __slots__ = (
         "_descriptor",
-        "_loop",
         "_position",
         "_region",
         "_remaining",
         "_socket",
         "_waiting",
+        "_writers",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, transport_socket: socket.socket) -> None:
-        self._loop = loop
-        # asyncio refuses to watch a descriptor that a transport owns; a duplicate is another one.
+    def __init__(self, writers: Writers, transport_socket: socket.socket) -> None:
+        self._writers = writers
+        # A transport's descriptor is watched by the transport; a duplicate is another one.
         self._socket = socket.socket(fileno=os.dup(transport_socket.fileno()))
         self._socket.setblocking(False)
         self._descriptor = self._socket.fileno()
@@ -101,7 +118,7 @@ class FileSender:
         """Calls `resume` each time the socket takes more, until the region is gone."""
         if not self._waiting:
             self._waiting = True
-            self._loop.add_writer(self._descriptor, resume)
+            self._writers.add_writer(self._descriptor, resume)
 
     def advance(self) -> bool:
         """Sends on; True when the region is gone."""
@@ -109,14 +126,14 @@ class FileSender:
             return False
         if self._waiting:
             self._waiting = False
-            self._loop.remove_writer(self._descriptor)
+            self._writers.remove_writer(self._descriptor)
         return True
 
     def close(self) -> None:
         """Gives the descriptor back and drops a region half sent."""
         if self._descriptor >= 0:
             if self._waiting:
-                self._loop.remove_writer(self._descriptor)
+                self._writers.remove_writer(self._descriptor)
             self._socket.close()
             self._descriptor = -1
         self._region = None

@@ -130,7 +130,10 @@ class Listener:
         oldest = loop.time() - self._limits.idle_ms_max / 1000
         stalled = loop.time() - STALLED_SECONDS_MAX
         for connection in tuple(self._connections):
-            if connection.last_active < stalled and connection.is_mid_request:
+            if connection.was_active:
+                connection.was_active = False
+                connection.last_active = loop.time()
+            elif connection.last_active < stalled and connection.is_mid_request:
                 log.info("closing the connection of %s: it stopped mid-request", connection.peer)
                 connection.abort()
             elif connection.last_active < oldest and connection.is_idle:

@@ -13,12 +13,24 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from ottla.model.file_region import FileRegion
-from ottla.net.file_sender import HAS_SENDFILE, FileSender, is_resident, warm
+from ottla.net.file_sender import (
+    HAS_SENDFILE,
+    FileSender,
+    Writers,
+    is_resident,
+    read_resident,
+    warm,
+)
 from ottla.protocol.frames import EncodedResponse
 
 log = logging.getLogger(__name__)
+
+COPIED_BYTES_MAX: Final = 32 * 1024
+"""Sendfile takes four calls of the kernel, the probes and the reply's head among them; up to here a
+copy is cheaper."""
 
 Part = bytes | bytearray | memoryview | FileRegion
 
@@ -32,6 +44,8 @@ class ReplySender:
         self._transport: asyncio.Transport | None = None
         self._socket: socket.socket | None = None
         """What runs of files are sent on; None where they go through the transport."""
+        self._writers: Writers = loop
+        """Who tells when the socket takes more."""
         self._is_paused = False
         self._unsent: deque[Part] = deque()
         self._files: FileSender | None = None
@@ -50,6 +64,7 @@ class ReplySender:
         transport.set_write_buffer_limits(high=0)
         if HAS_SENDFILE and not transport.get_extra_info("cipher"):
             self._socket = transport.get_extra_info("socket")
+            self._writers = transport.get_extra_info("writers", self._loop)
 
     def close(self) -> None:
         """The connection is gone, and with it what was not sent."""
@@ -78,10 +93,20 @@ class ReplySender:
         for position, region in reply.regions:
             if position > start:
                 self._unsent.append(view[start:position])
-            self._unsent.append(region)
+            self._unsent.append(self._small(region) or region)
             start = position
         if start < len(view):
             self._unsent.append(view[start:])
+
+    def _small(self, region: FileRegion) -> bytearray | None:
+        """The bytes of a region that leave together with the rest of the reply at less cost than by
+        calls of their own."""
+        if region.size > COPIED_BYTES_MAX or self._socket is None:
+            return None
+        data = read_resident(region)
+        if data is not None:
+            self.unsent_bytes += region.size
+        return data
 
     def send(self) -> None:
         """Sends as much as the socket takes now."""
@@ -123,7 +148,7 @@ class ReplySender:
 
     def _file_sender(self) -> FileSender | None:
         if self._files is None and self._socket is not None:
-            self._files = FileSender(self._loop, self._socket)
+            self._files = FileSender(self._writers, self._socket)
         return self._files
 
     def _send_region(self, region: FileRegion) -> bool:

@@ -14,12 +14,13 @@ import asyncio
 import logging
 import socket
 from collections import deque
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 import msgspec
 
 from ottla.errors import ProtocolError
 from ottla.net.frame_receiver import FrameReceiver
+from ottla.net.promise import Promise
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receive_buffers import BUFFER_BYTES, ReceiveBuffers
 from ottla.net.reply_sender import ReplySender
@@ -42,12 +43,13 @@ class Peer(msgspec.Struct, frozen=True):
         return f"{self.host}:{self.port}"
 
 
+Promised = Promise | asyncio.Future[Reply | None]
+
+
 class Answer(Protocol):
     """Turns a frame into a reply, into the promise of one, or into silence."""
 
-    def __call__(
-        self, frame: memoryview, peer: Peer
-    ) -> Reply | asyncio.Future[Reply | None] | None: ...
+    def __call__(self, frame: memoryview, peer: Peer) -> Reply | Promised | None: ...
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True):
@@ -80,34 +82,39 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._answer = shared.answer
         self._budget = shared.budget
         self._reserved_bytes = 0
-        self._limits = limits
+        self._in_flight_max = limits.in_flight_max
         self._register = register
         self._receiver = FrameReceiver(shared.buffers, limits.frame_bytes_max)
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[asyncio.Future[Reply | None]] = deque()
+        self._waiting: deque[Promised] = deque()
         self._sender = ReplySender(self._loop, self._after_sending)
         self._transport: asyncio.Transport | None = None
+        self._is_open = False
         self._is_paused = False
         self._is_draining = False
         self._awaits_room = False
         self.peer = Peer("?", 0)
+        self.was_active = True
+        """Whether anything came or left since the listener looked last."""
         self.last_active = self._loop.time()
+        """The listener's note of when it last found it so."""
 
     # --- asyncio's calls ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._sender.open(transport)
+        connected = cast("asyncio.Transport", transport)
+        self._transport = connected
+        self._is_open = True
+        self._sender.open(connected)
         address = transport.get_extra_info("peername") or ("?", 0)
         local = transport.get_extra_info("sockname") or ("",)
         self.peer = Peer(str(address[0]), int(address[1]), str(local[0]))
         if not self._register.admit(self):
-            transport.abort()
+            self.abort()
             return
-        connected = transport.get_extra_info("socket")
-        if connected is not None:
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        its_socket = transport.get_extra_info("socket")
+        if its_socket is not None:
+            its_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
         receiver = self._receiver
@@ -116,7 +123,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return receiver.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_active = self._loop.time()
+        self.was_active = True
         self._receiver.received(nbytes)
         self._handle_frames()
 
@@ -134,6 +141,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         for future in self._waiting:
             future.cancel()
         self._waiting.clear()
+        self._is_open = False
         self._transport = None
         self._receiver.close()
         self._budget.leave(self._room_granted)
@@ -154,10 +162,11 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
             self._is_paused = True
             if self.is_idle:
-                self._transport.close()
+                self._close()
 
     def abort(self) -> None:
         """Closes without sending what is left."""
+        self._is_open = False
         if self._transport is not None:
             self._transport.abort()
 
@@ -165,17 +174,18 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _handle_frames(self) -> None:
         receiver = self._receiver
+        is_stopped = self._must_pause()
         try:
-            while not self._must_pause() and (frame := receiver.next_frame()) is not None:
+            while not is_stopped and (frame := receiver.next_frame()) is not None:
                 self._accept(self._answer(frame, self.peer))
                 if self._reserved_bytes:
                     self._release_room()
+                is_stopped = self._must_pause()
         except ProtocolError as error:
             log.info("closing the connection of %s: %s", self.peer, error)
             self._sender.send()
             self._close()
             return
-        is_stopped = self._must_pause()
         if receiver.settle():
             self._ask_for_room()
         self._sender.send()
@@ -185,22 +195,21 @@ class ServerConnection(asyncio.BufferedProtocol):
             # Sending made room: the frames left may be whole, and nothing more need come for them.
             self._loop.call_soon(self._handle_kept)
 
-    def _accept(self, reply: Reply | asyncio.Future[Reply | None] | None) -> None:
+    def _accept(self, reply: Reply | Promised | None) -> None:
         if reply is None:
             return
-        if isinstance(reply, Reply):
-            if not self._waiting:
-                self._sender.queue(reply)
-                return
-            future: asyncio.Future[Reply | None] = self._loop.create_future()
-            future.set_result(reply)
-            reply = future
-        else:
+        if not isinstance(reply, Reply):
+            self._waiting.append(reply)
             reply.add_done_callback(self._on_reply)
-        self._waiting.append(reply)
+        elif self._waiting:
+            kept = Promise()
+            kept.settle(reply)
+            self._waiting.append(kept)
+        else:
+            self._sender.queue(reply)
 
-    def _on_reply(self, _future: asyncio.Future[Reply | None]) -> None:
-        if self._transport is None or self._transport.is_closing():
+    def _on_reply(self, _promised: Promised) -> None:
+        if not self._is_open:
             return
         waiting = self._waiting
         while waiting and waiting[0].done():
@@ -246,11 +255,10 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _must_pause(self) -> bool:
         return (
-            len(self._waiting) >= self._limits.in_flight_max
-            or self._sender.unsent_bytes > UNSENT_BYTES_MAX
+            not self._is_open
             or self._awaits_room
-            or self._transport is None
-            or self._transport.is_closing()
+            or self._sender.unsent_bytes > UNSENT_BYTES_MAX
+            or len(self._waiting) >= self._in_flight_max
         )
 
     def _pause(self) -> None:
@@ -278,14 +286,13 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _after_sending(self) -> None:
         """Some replies have left: there may be room to go on, or nothing left to wait for."""
-        self.last_active = self._loop.time()
-        if self._transport is None:
-            return
+        self.was_active = True
         if self._is_draining and self.is_idle:
-            self._transport.close()
+            self._close()
         if self._is_paused:
             self._resume_if_possible()
 
     def _close(self) -> None:
+        self._is_open = False
         if self._transport is not None:
             self._transport.close()

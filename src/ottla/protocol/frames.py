@@ -11,8 +11,6 @@ from functools import cache
 from struct import Struct, error
 from typing import Final
 
-import msgspec
-
 from ottla.errors import BadLength, BadText, ProtocolError, Truncated
 from ottla.protocol.api import Api, api_of
 from ottla.protocol.codec import Decoder, Encoder, Lent, Regions, decoder, encoder
@@ -22,7 +20,7 @@ from ottla.protocol.wire import skip_tags
 SIZE_BYTES: Final = 4
 """How many bytes say the size of a frame."""
 
-_REQUEST_START: Final = Struct(">hhih")
+_unpack_request_start = Struct(">hhih").unpack_from
 _RESPONSE_START: Final = Struct(">i")
 _SIZE: Final = Struct(">i")
 _RESPONSE_HEAD: Final = Struct(">ii")
@@ -30,20 +28,28 @@ _FLEXIBLE_RESPONSE_HEAD: Final = Struct(">iix")
 _REQUEST_HEAD: Final = Struct(">ihhih")
 
 
-class RequestHeader(msgspec.Struct, frozen=True, gc=False):
+class RequestHeader:
     """Which API and version a request is of, and what to write on the response."""
 
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
+
+    def __init__(
+        self, api_key: int, api_version: int, correlation_id: int, client_id: str | None
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
 
 
-class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
+class EncodedResponse:
     """A response ready to be sent: `data`, with each region's file bytes put in at its position."""
 
-    data: bytearray
-    regions: Regions
+    __slots__ = ("data", "regions")
+
+    def __init__(self, data: bytearray, regions: Regions) -> None:
+        self.data = data
+        self.regions = regions
 
     @property
     def size_bytes(self) -> int:
@@ -56,8 +62,12 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
 
     An unknown API or version is no error here: the header alone tells the caller what to answer.
     """
+    api_key: int
+    api_version: int
+    correlation_id: int
+    length: int
     try:
-        api_key, api_version, correlation_id, length = _REQUEST_START.unpack_from(frame)
+        api_key, api_version, correlation_id, length = _unpack_request_start(frame)
         position = 10
         client_id = None
         if length >= 0:

@@ -8,8 +8,6 @@ Does not know offsets, producers or files.
 
 from __future__ import annotations
 
-import msgspec
-
 from ottla.errors import (
     InvalidRecord,
     InvalidTimestamp,
@@ -26,44 +24,41 @@ from ottla.settings.topic import LOG_APPEND_TIME, TopicSettings
 from ottla.storage.producer_state import Origin
 
 
-class AdmissionRules(msgspec.Struct, frozen=True):
+class AdmissionRules:
     """A topic's settings, as far as they concern single batches."""
 
-    batch_bytes_max: int
-    segment_bytes: int
-    stamps_append_time: bool
-    before_max_ms: int
-    after_max_ms: int
-    codec: Compression | None
-    """None keeps the producer's."""
-    codec_level: int | None
-    needs_keys: bool
-    reads_records: bool
-    """Does any of this need more than the batches' headers?"""
+    __slots__ = (
+        *("after_max_ms", "batch_bytes_max", "before_max_ms", "codec", "codec_level"),
+        *("needs_keys", "reads_records", "segment_bytes", "stamps_append_time"),
+    )
 
-    @classmethod
-    def of(cls, settings: TopicSettings) -> AdmissionRules:
-        name = settings.compression_type
-        codec = None if name == "producer" else compression_named(name)
-        levels = {
-            Compression.GZIP: settings.compression_gzip_level,
-            Compression.LZ4: settings.compression_lz4_level,
-            Compression.ZSTD: settings.compression_zstd_level,
-        }
-        level = levels.get(codec) if codec is not None else None
-        if codec is Compression.GZIP and level == -1:
-            level = None
-        return cls(
-            batch_bytes_max=settings.max_message_bytes,
-            segment_bytes=settings.segment_bytes,
-            stamps_append_time=settings.message_timestamp_type == LOG_APPEND_TIME,
-            before_max_ms=settings.message_timestamp_before_max_ms,
-            after_max_ms=settings.message_timestamp_after_max_ms,
-            codec=codec,
-            codec_level=level,
-            needs_keys=settings.is_compacted,
-            reads_records=codec is not None or settings.is_compacted,
-        )
+    def __init__(self, settings: TopicSettings) -> None:
+        self.batch_bytes_max: int = settings.max_message_bytes
+        self.segment_bytes: int = settings.segment_bytes
+        self.stamps_append_time: bool = settings.message_timestamp_type == LOG_APPEND_TIME
+        self.before_max_ms: int = settings.message_timestamp_before_max_ms
+        self.after_max_ms: int = settings.message_timestamp_after_max_ms
+        self.codec = _codec(settings)
+        """None keeps the producer's."""
+        self.codec_level = _codec_level(settings, self.codec)
+        self.needs_keys: bool = settings.is_compacted
+        self.reads_records = self.codec is not None or self.needs_keys
+        """Does any of this need more than the batches' headers?"""
+
+
+def _codec(settings: TopicSettings) -> Compression | None:
+    name = settings.compression_type
+    return None if name == "producer" else compression_named(name)
+
+
+def _codec_level(settings: TopicSettings, codec: Compression | None) -> int | None:
+    if codec is Compression.GZIP and settings.compression_gzip_level != -1:
+        return settings.compression_gzip_level
+    if codec is Compression.LZ4:
+        return settings.compression_lz4_level
+    if codec is Compression.ZSTD:
+        return settings.compression_zstd_level
+    return None
 
 
 def admit(

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-import msgspec
-
 from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.time_index import TimeIndex
 
 INDEX_MEMORY_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
-class SegmentIndexes(msgspec.Struct, frozen=True):
+class SegmentIndexes:
     """Both indexes every segment has."""
 
-    offsets: OffsetIndex
-    times: TimeIndex
+    __slots__ = ("offsets", "times")
+
+    def __init__(self, offsets: OffsetIndex, times: TimeIndex) -> None:
+        self.offsets = offsets
+        self.times = times
 
     @property
     def memory_bytes(self) -> int:

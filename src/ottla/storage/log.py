@@ -33,15 +33,26 @@ from ottla.storage.segment import Segment, SegmentInfo, TimestampedOffset
 from ottla.storage.segments import Segments
 
 
-class Appended(msgspec.Struct, frozen=True, gc=False):
+class Appended:
     """What an append did."""
 
-    base_offset: Offset
-    end_offset: Offset
-    append_time_ms: int
-    """The broker's stamp, or -1 where records keep their own time."""
-    start_offset: Offset
-    is_duplicate: bool = False
+    __slots__ = ("append_time_ms", "base_offset", "end_offset", "is_duplicate", "start_offset")
+
+    def __init__(
+        self,
+        base_offset: Offset,
+        end_offset: Offset,
+        append_time_ms: int,
+        start_offset: Offset,
+        *,
+        is_duplicate: bool = False,
+    ) -> None:
+        self.base_offset = base_offset
+        self.end_offset = end_offset
+        self.append_time_ms = append_time_ms
+        """The broker's stamp, or -1 where records keep their own time."""
+        self.start_offset = start_offset
+        self.is_duplicate = is_duplicate
 
 
 class LogParts(msgspec.Struct):
@@ -80,7 +91,7 @@ class Log:
     def configure(self, settings: TopicSettings) -> None:
         """Take new settings; they hold from the next append on."""
         self.settings = settings
-        self._rules = AdmissionRules.of(settings)
+        self._rules = AdmissionRules(settings)
         self.segments.active.index_interval_bytes = settings.index_interval_bytes
         self._rolling = RollPolicy(settings, self._clock.now_ms())
 

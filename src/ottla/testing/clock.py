@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 
+from ottla.net.direct_loop import DirectLoop
 
-class MovableLoop(asyncio.SelectorEventLoop):
+
+class MovableLoop(DirectLoop):
     """An event loop that is ahead of real time by as much as it was told.
 
     Every timer of the broker is a timer of its loop, so moving the loop's time makes all that

@@ -196,7 +196,7 @@ def test_a_follower_goes_before_a_consumer_and_never_the_other_way_round() -> No
 
 
 def test_a_partition_is_told_again_only_with_news() -> None:
-    target = FetchTarget("topic", 0, 0, 1)
+    target = FetchTarget("topic", FetchPartition(0, fetch_offset=0, partition_max_bytes=1))
     quiet = PartitionData(0, 0, 5, 4, 1)
     assert target.is_news(quiet), "the first time all of it is"
     assert not target.is_news(quiet)

@@ -14,7 +14,8 @@ import pytest
 
 from ottla.model.file_region import FileRegion
 from ottla.net import file_sender, reply_sender
-from ottla.net.file_sender import TURN_BYTES_MAX, is_resident, warm
+from ottla.net.file_sender import TURN_BYTES_MAX, is_resident, read_resident, warm
+from ottla.net.reply_sender import COPIED_BYTES_MAX
 from unit.net.running import run
 from unit.net.served import (
     SMALL_BUFFER,
@@ -35,6 +36,12 @@ def data_file(tmp_path: Path) -> Iterator[DataFile]:
     file = DataFile(tmp_path / "segment", 5 * MEGABYTE)
     yield file
     file.close()
+
+
+def let_disk_be_cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of a file is in memory, until it was read."""
+    monkeypatch.setattr(reply_sender, "is_resident", lambda _region: False)
+    monkeypatch.setattr(reply_sender, "read_resident", lambda _region: None)
 
 
 def mixed_replies(file: DataFile) -> tuple[dict[bytes, Answered], bytes]:
@@ -91,8 +98,9 @@ def test_the_head_of_a_reply_shares_packets_with_the_run_behind_it(
         return really_send(sender, data[: len(data) // 2])  # the rest must follow even so
 
     monkeypatch.setattr(file_sender.FileSender, "send_ahead", send_ahead)
-    parts = (b"head", data_file.region(0, 10), b"between", data_file.region(10, 10), b"tail")
-    expected = b"head" + data_file.data[:10] + b"between" + data_file.data[10:20] + b"tail"
+    size, end = MEGABYTE // 8, MEGABYTE // 4
+    parts = (b"head", data_file.region(0, size), b"between", data_file.region(size, size), b"tail")
+    expected = b"head" + data_file.data[:size] + b"between" + data_file.data[size:end] + b"tail"
     answers: dict[bytes, Answered] = {
         b"the file": with_regions(*parts),
         b"the text": reply(b"a text"),
@@ -109,6 +117,24 @@ def test_the_head_of_a_reply_shares_packets_with_the_run_behind_it(
                 both = request(b"a text") + request(expected)
                 assert await receive(client, len(both)) == both
                 assert ahead[2:] == [b"between"], "no other reply is kept back for a run"
+
+    run(scenario())
+
+
+def test_a_short_run_leaves_with_its_reply_in_one_write(
+    data_file: DataFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_sender.os, "sendfile", None)  # a call would fail
+    longest = data_file.region(3, COPIED_BYTES_MAX)
+    held = data_file.data[3 : 3 + COPIED_BYTES_MAX]
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with listening(lambda _name: with_regions(b"head", longest, b"tail")) as listener:
+            with await connect(listener) as client:
+                await loop.sock_sendall(client, request(b"the run please") * 3)
+                expected = request(b"head" + held + b"tail") * 3
+                assert await receive(client, len(expected)) == expected
 
     run(scenario())
 
@@ -133,7 +159,7 @@ def test_what_is_not_in_memory_is_read_in_a_thread_before_it_is_sent(
         warmed.append((region, threading.get_ident()))
         warm(region)
 
-    monkeypatch.setattr(reply_sender, "is_resident", lambda _region: False)
+    let_disk_be_cold(monkeypatch)
     monkeypatch.setattr(reply_sender, "warm", note)
     run(exchange(data_file, buffer_bytes=None, at_a_time=MEGABYTE))
     assert len(warmed) == 7, "each run once"
@@ -149,7 +175,7 @@ def test_other_clients_are_served_while_a_cold_run_is_read(
         is_reading.set()
         disk_goes_on.wait(20)
 
-    monkeypatch.setattr(reply_sender, "is_resident", lambda _region: False)
+    let_disk_be_cold(monkeypatch)
     monkeypatch.setattr(reply_sender, "warm", read_slowly)
     answers: dict[bytes, Answered] = {
         b"the cold": with_regions(data_file.region(0, 100)),
@@ -181,7 +207,7 @@ def test_a_client_that_vanishes_while_its_run_is_read_harms_nobody(
         is_reading.set()
         disk_goes_on.wait(20)
 
-    monkeypatch.setattr(reply_sender, "is_resident", lambda _region: False)
+    let_disk_be_cold(monkeypatch)
     monkeypatch.setattr(reply_sender, "warm", read_slowly)
 
     async def scenario() -> None:
@@ -295,3 +321,26 @@ def test_a_run_that_would_make_the_reader_wait_is_not_resident(
     assert is_resident(data_file.region(0, MEGABYTE))
     assert max(probed) == MEGABYTE - 1, "the last byte too"
     assert not is_resident(data_file.region(0, MEGABYTE + 1))
+
+
+def test_a_short_run_is_copied_only_where_all_of_it_is_in_memory(
+    data_file: DataFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    region = data_file.region(5, 1000)
+    warm(region)
+    assert read_resident(region) == data_file.data[5:1005]
+
+    def preadv(error: OSError | None, count: int) -> None:
+        def read(*_: object) -> int:
+            if error is not None:
+                raise error
+            return count
+
+        monkeypatch.setattr(file_sender.os, "preadv", read)
+
+    preadv(BlockingIOError(11, "would wait for the disk"), 0)
+    assert read_resident(region) is None
+    preadv(None, 999)
+    assert read_resident(region) is None
+    preadv(OSError(95, "this file system knows no such flag"), 0)
+    assert read_resident(region) == data_file.data[5:1005]

@@ -42,6 +42,10 @@ class ADevice:
         return -1
 
 
+def fields_of(header: frames.RequestHeader) -> tuple[int, int, int, str | None]:
+    return header.api_key, header.api_version, header.correlation_id, header.client_id
+
+
 def frame_of(data: bytes | bytearray) -> memoryview:
     """What follows the size, which must be right."""
     (size,) = struct.unpack_from(">i", data)
@@ -55,7 +59,7 @@ def test_a_request_is_read_as_it_was_written(version: int, client_id: str | None
     request = MetadataRequest(topics=[])
     frame = frame_of(frames.encode_request(METADATA, version, 77, client_id, request))
     header, position = frames.decode_request_header(frame)
-    assert header == frames.RequestHeader(ApiKey.METADATA, version, 77, client_id)
+    assert fields_of(header) == (ApiKey.METADATA, version, 77, client_id)
     assert frames.decode_request(header, frame, position) == request
 
 
@@ -137,7 +141,7 @@ def test_the_size_of_a_response_counts_its_file_regions() -> None:
 def test_an_unknown_api_or_version_still_has_a_readable_header() -> None:
     frame = memoryview(struct.pack(">hhih", 999, 3, 5, -1))
     header, position = frames.decode_request_header(frame)
-    assert header == frames.RequestHeader(999, 3, 5, None)
+    assert fields_of(header) == (999, 3, 5, None)
     with pytest.raises(UnknownApi):
         frames.decode_request(header, frame, position)
 

@@ -15,13 +15,13 @@ from unit.storage.logs import NOW_MS, a_log, batch, settings, values
 
 
 def admitted(records: memoryview, **changes: object) -> list[RecordBatch]:
-    rules = AdmissionRules.of(settings(**changes))
+    rules = AdmissionRules(settings(**changes))
     return admit(records, rules, NOW_MS, Origin.CLIENT)[1]
 
 
 def test_what_needs_no_change_is_not_copied():
     sent = batch(b"a")
-    rules = AdmissionRules.of(settings())
+    rules = AdmissionRules(settings())
     data, (found,) = admit(sent, rules, NOW_MS, Origin.CLIENT)
     assert data is sent
     assert found.view is sent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.broker.cluster_view import ClusterView
-from ottla.broker.request import Handler, RequestContext
+from ottla.broker.request import Handler, RequestContext, settled
 from ottla.errors import ErrorCode
 from ottla.protocol.message import Message
 
@@ -22,7 +22,7 @@ class FeaturedHandler:
     async def handle(self, request: Any, context: RequestContext) -> Message | None:
         if self._view.image.features.get(self._feature, 0) < self._at_least:
             return self._handler.refuse(request, ErrorCode.UNSUPPORTED_VERSION)
-        return await self._handler.handle(request, context)
+        return await settled(self._handler.handle(request, context))
 
     def refuse(self, request: Any, code: ErrorCode) -> Message:
         return self._handler.refuse(request, code)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from typing import Final
-
-import msgspec
 
 from ottla.broker.fetch_sessions import Fetch, FetchSession, FetchSessions, FetchTarget, follower_of
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.replica_reads import ReplicaReads
-from ottla.broker.request import RequestContext
+from ottla.broker.request import Outcome, Parked, RequestContext
 from ottla.broker.resting import Rest, may_rest
 from ottla.broker.watch import DataWatch
 from ottla.errors import ErrorCode, OffsetOutOfRange, OttlaError
 from ottla.model.clock import Clock
 from ottla.model.file_region import FileRegion
 from ottla.model.ids import NO_LEADER_EPOCH, BrokerId, LeaderEpoch, Offset, TopicId
+from ottla.protocol.message import Message
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -40,23 +38,30 @@ WAIT_MS_MAX: Final = 600_000
 """No client is kept waiting longer, whatever it asks for."""
 
 
-class _Reader(msgspec.Struct, frozen=True):
+class _Reader:
     """Who asks."""
 
-    follower: BrokerId | None
-    """The broker that asks in order to replicate; None for a consumer."""
-    rack: str
-    committed_only: bool
+    __slots__ = ("committed_only", "follower", "rack", "version")
+
+    def __init__(self, request: FetchRequest, version: int) -> None:
+        self.follower = follower_of(request)
+        """The broker that asks in order to replicate; None for a consumer."""
+        self.rack: str = request.rack_id
+        self.committed_only: bool = request.isolation_level == READ_COMMITTED
+        self.version = version
 
 
-class _Round(msgspec.Struct):
+class _Round:
     """One pass over the partitions of a request."""
 
-    data: list[tuple[FetchTarget, PartitionData]]
-    size_bytes: int
-    must_answer: bool
-    has_watermarks: bool = False
-    """Whether a follower does not know of a high watermark yet."""
+    __slots__ = ("data", "has_watermarks", "must_answer", "size_bytes")
+
+    def __init__(self) -> None:
+        self.data: list[tuple[FetchTarget, PartitionData]] = []
+        self.size_bytes = 0
+        self.must_answer = False
+        self.has_watermarks = False
+        """Whether a follower does not know of a high watermark yet."""
 
 
 class FetchHandler:
@@ -76,24 +81,39 @@ class FetchHandler:
         self._clock = clock
         self._bytes_max = bytes_max
 
-    async def handle(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
+    def handle(self, request: FetchRequest, context: RequestContext) -> Outcome:
         uses_ids = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
         fetch = self._sessions.begin(request, uses_ids=uses_ids, now_ms=self._clock.monotonic_ms())
-        reader = _Reader(
-            follower_of(request), request.rack_id, request.isolation_level == READ_COMMITTED
-        )
+        reader = _Reader(request, context.version)
         if reader.follower is not None:
             self._note_progress(fetch, reader.follower)
-        read = partial(self._read_all, fetch, request, reader, context.version)
-        reading = read()
+        reading = self._read_all(fetch, request, reader)
         if not self._is_enough(reading, request) and not fetch.is_empty:
-            reading = await self._wait(fetch, request, reading, read)
-        if reader.follower is not None:
-            self._note_sent(reading)
-        if context.version < FIRST_VERSION_WITH_BATCHES:
-            await _convert(reading.data, context.version)
+            return Parked(self._answer_later(fetch, request, reader, reading))
+        if reader.version < FIRST_VERSION_WITH_BATCHES:
+            return Parked(self._answer_converted(fetch, reader, reading))
+        return self._answer(fetch, reader, reading)
+
+    async def _answer_later(
+        self, fetch: Fetch, request: FetchRequest, reader: _Reader, reading: _Round
+    ) -> Message | None:
+        reading = await self._wait(fetch, request, reader, reading)
+        if reader.version < FIRST_VERSION_WITH_BATCHES:
+            return await self._answer_converted(fetch, reader, reading)
+        return self._answer(fetch, reader, reading)
+
+    async def _answer_converted(
+        self, fetch: Fetch, reader: _Reader, reading: _Round
+    ) -> Message | None:
+        await _convert(reading.data, reader.version)
+        return self._answer(fetch, reader, reading)
+
+    def _answer(self, fetch: Fetch, reader: _Reader, reading: _Round) -> FetchResponse:
+        if reader.follower is None:
+            return _response(fetch, reading.data)
+        self._note_sent(reading)
         response = _response(fetch, reading.data)
-        if reader.follower is not None and fetch.session is not None:
+        if fetch.session is not None:
             self._let_rest(fetch.session, reader.follower, reading)
         return response
 
@@ -130,7 +150,7 @@ class FetchHandler:
         )
 
     async def _wait(
-        self, fetch: Fetch, request: FetchRequest, reading: _Round, read: Callable[[], _Round]
+        self, fetch: Fetch, request: FetchRequest, reader: _Reader, reading: _Round
     ) -> _Round:
         """Reads again each time enough may have come, until it has or the time is over."""
         loop = asyncio.get_running_loop()
@@ -152,17 +172,15 @@ class FetchHandler:
             finally:
                 for partition in watched:
                     partition.unwatch(watch)
-            reading = read()
+            reading = self._read_all(fetch, request, reader)
         return reading
 
-    def _read_all(
-        self, fetch: Fetch, request: FetchRequest, reader: _Reader, version: int
-    ) -> _Round:
+    def _read_all(self, fetch: Fetch, request: FetchRequest, reader: _Reader) -> _Round:
         left = min(request.max_bytes, self._bytes_max)
         # Old versions promise never to exceed a limit; newer ones promise progress instead.
-        at_least_one = version >= FIRST_VERSION_WITH_SOFT_LIMIT
+        at_least_one = reader.version >= FIRST_VERSION_WITH_SOFT_LIMIT
         is_told = reader.follower is not None and fetch.session is not None
-        reading = _Round([], 0, False)
+        reading = _Round()
         for target in fetch.targets:
             data = self._read(
                 target,

@@ -11,11 +11,9 @@ import logging
 from struct import Struct
 from typing import Final
 
-import msgspec
-
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
-from ottla.broker.request import RequestContext
+from ottla.broker.request import Outcome, Parked, RequestContext, settled
 from ottla.broker.transaction_guard import Codes, TransactionGuard
 from ottla.errors import (
     ErrorCode,
@@ -26,6 +24,7 @@ from ottla.errors import (
     UnsupportedCompression,
 )
 from ottla.model.ids import Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
+from ottla.protocol.message import Message
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -58,14 +57,17 @@ Uncommitted = tuple[Partition, Offset, PartitionProduceResponse]
 _producer_of = Struct(">qh").unpack_from
 
 
-class _Appending(msgspec.Struct):
-    """What holds for all partitions of one request."""
+class _Appending:
+    """What holds for all partitions of one request, and what is to be waited for."""
 
-    acks: int
-    version: int
-    transactional_id: str | None
-    barred: Codes
-    uncommitted: list[Uncommitted]
+    __slots__ = ("acks", "barred", "transactional_id", "uncommitted", "version")
+
+    def __init__(self, request: ProduceRequest, version: int, barred: Codes) -> None:
+        self.acks: int = request.acks
+        self.version = version
+        self.transactional_id: str | None = request.transactional_id
+        self.barred = barred
+        self.uncommitted: list[Uncommitted] = []
 
     def check(self, partition: Partition, records: memoryview) -> None:
         """Refuses records that this request may not append, whatever the log says to them."""
@@ -91,20 +93,22 @@ class ProduceHandler:
         self._partitions = partitions
         self._guard = guard
 
-    async def handle(
-        self, request: ProduceRequest, context: RequestContext
-    ) -> ProduceResponse | None:
-        acks = request.acks
-        if not ACKS_ALL <= acks <= ACKS_LEADER:
+    def handle(self, request: ProduceRequest, context: RequestContext) -> Outcome:
+        if not ACKS_ALL <= request.acks <= ACKS_LEADER:
             return self.refuse(request, ErrorCode.INVALID_REQUIRED_ACKS)
-        if context.version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        version = context.version
+        if version >= FIRST_VERSION_WITH_TOPIC_IDS:
             for topic in request.topic_data:
                 topic.name = self._name(topic.topic_id)
-        barred: Codes = {}
         if request.transactional_id is not None:
-            barred = await self._bar(request, context.version)
-        uncommitted: list[Uncommitted] = []
-        appending = _Appending(acks, context.version, request.transactional_id, barred, uncommitted)
+            return self._append_in_transaction(request, version)
+        return self._append_all(request, _Appending(request, version, {}))
+
+    async def _append_in_transaction(self, request: ProduceRequest, version: int) -> Message | None:
+        barred = await self._bar(request, version)
+        return await settled(self._append_all(request, _Appending(request, version, barred)))
+
+    def _append_all(self, request: ProduceRequest, appending: _Appending) -> Outcome:
         topics = [
             TopicProduceResponse(
                 topic.name,
@@ -113,12 +117,12 @@ class ProduceHandler:
             )
             for topic in request.topic_data
         ]
-        if acks == ACKS_ALL and uncommitted:
-            await _wait_committed(uncommitted, request.timeout_ms)
         response = ProduceResponse(topics)
-        if acks == ACKS_NONE:
+        if appending.acks == ACKS_NONE:
             _cut_off_on_error(response)
             return None
+        if appending.acks == ACKS_ALL and appending.uncommitted:
+            return Parked(_committed(response, appending.uncommitted, request.timeout_ms))
         return response
 
     def refuse(self, request: ProduceRequest, code: ErrorCode) -> ProduceResponse:
@@ -220,7 +224,9 @@ def _refuse_zstd(records: memoryview) -> None:
         raise UnsupportedCompression("zstd needs version 7 of Produce; upgrade the client")
 
 
-async def _wait_committed(uncommitted: list[Uncommitted], timeout_ms: int) -> None:
+async def _committed(
+    response: ProduceResponse, uncommitted: list[Uncommitted], timeout_ms: int
+) -> Message | None:
     """Waits for all; a partition that fails or is late gets its error in its own answer."""
     deadline = asyncio.get_running_loop().time() + max(0, timeout_ms) / 1000
     # All waits begin now: what befalls one partition while another is waited for must be heard.
@@ -241,6 +247,7 @@ async def _wait_committed(uncommitted: list[Uncommitted], timeout_ms: int) -> No
     finally:
         for _, committed, _ in waits:
             committed.cancel()
+    return response
 
 
 def _cut_off_on_error(response: ProduceResponse) -> None:

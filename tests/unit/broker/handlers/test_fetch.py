@@ -12,7 +12,7 @@ from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.handlers.fetch import FetchHandler
 from ottla.broker.replica_fetcher import FETCH_VERSION_MIN
 from ottla.broker.replica_reads import WATERMARK_SECONDS_MAX, ReplicaReads
-from ottla.broker.request import RequestContext
+from ottla.broker.request import RequestContext, settled
 from ottla.cluster.image import BrokerImage
 from ottla.errors import ErrorCode
 from ottla.model.ids import BrokerId, Offset
@@ -49,7 +49,7 @@ class Fetching:
 
     def ask(self, request: FetchRequest) -> asyncio.Future[FetchResponse]:
         context = RequestContext(FETCH_VERSION_MIN, "test", Peer("here", 1))
-        answer: Coroutine[Any, Any, FetchResponse] = self.handler.handle(request, context)
+        answer: Coroutine[Any, Any, Any] = settled(self.handler.handle(request, context))
         return asyncio.ensure_future(answer)
 
     async def follow(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from typing import Any
 
 import pytest
 
 from ottla.broker.handlers.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, ProduceHandler
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
-from ottla.broker.request import RequestContext
+from ottla.broker.request import RequestContext, settled
 from ottla.errors import ErrorCode, ProtocolError, StorageFailed
 from ottla.model.ids import Offset, TopicPartition
 from ottla.net.server_connection import Peer
@@ -50,7 +51,8 @@ class Writer:
         request = ProduceRequest(
             None, acks, timeout_ms, [TopicProduceData("topic", TOPIC_ID, data)]
         )
-        return asyncio.ensure_future(self._handler.handle(request, CONTEXT))
+        answer: Coroutine[Any, Any, Any] = settled(self._handler.handle(request, CONTEXT))
+        return asyncio.ensure_future(answer)
 
 
 async def answers_of(task: asyncio.Task[ProduceResponse | None]) -> list[PartitionProduceResponse]:
