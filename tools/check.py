@@ -28,7 +28,16 @@ FOLDERS = ("src", "tests", "tools", "bench", "examples")
 TEST_PROCESSES = "2"
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Not for the tests: each of the hundreds of brokers and commands they start would compile all."""
-AS_INSTALLED = ("tests/clients", "tests/properties", "tests/unit/records", "tests/unit/storage")
+AS_INSTALLED = (
+    "tests/clients",
+    "tests/properties",
+    "tests/unit/broker/test_dispatch.py",
+    "tests/unit/net/test_direct_loop.py",
+    "tests/unit/net/test_listener.py",
+    "tests/unit/net/test_server_connection.py",
+    "tests/unit/records",
+    "tests/unit/storage",
+)
 """Where tests find what compiled modules do otherwise than Python, in their own process."""
 
 

@@ -222,6 +222,10 @@ class _Waiting(Promise):
 
     def given_up(self) -> None:
         self._awaited.cancel()
+        try:
+            self._running.throw(asyncio.CancelledError())
+        except (asyncio.CancelledError, StopIteration):
+            return
         self._running.close()
 
     def _refuse(self, error: Exception) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol, TypeVar
 
 from ottla.broker.partition import Partition
@@ -138,12 +138,22 @@ class ShardRuntime:
         self, decide: Callable[[Ticket, int], Any], producer: ProducerStamp = NO_PRODUCER
     ) -> Message:
         """Lets the shard decide on a request and returns its answer, perhaps much later."""
+        outcome = self.answer(decide, producer)
+        return outcome if isinstance(outcome, Message) else await outcome
+
+    def answer(
+        self, decide: Callable[[Ticket, int], Any], producer: ProducerStamp = NO_PRODUCER
+    ) -> Message | Coroutine[Any, Any, Message]:
+        """The same; the answer itself where it is known at once."""
         self.check_ready()
         self._last_ticket += 1
         ticket = Ticket(self._last_ticket)
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._waiting[ticket] = future
         self.carry_out(decide(ticket, self._clock.now_ms()), producer)
+        return future.result() if future.done() else self._answered(ticket, future)
+
+    async def _answered(self, ticket: Ticket, future: asyncio.Future[Message]) -> Message:
         try:
             return await future
         except asyncio.CancelledError:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.dispatch import REQUEST_BYTES_MAX, Dispatch
-from ottla.broker.request import RequestContext
+from ottla.broker.request import Parked, RequestContext
 from ottla.errors import (
     ErrorCode,
     FrameTooLarge,
@@ -18,6 +18,7 @@ from ottla.errors import (
     UnknownApi,
     UnsupportedVersion,
 )
+from ottla.net.promise import Promise
 from ottla.net.server_connection import Peer
 from ottla.protocol.api import APIS, ApiKey
 from ottla.protocol.frames import (
@@ -313,5 +314,101 @@ def test_an_interception_can_cut_the_client_off_and_leaves_other_apis_alone() ->
             await reply_of(dispatch, a_frame())
         other = Trouble(ApiKey.FETCH, ErrorCode.NOT_COORDINATOR)
         assert read(await reply_of(a_dispatch(fine, interception=other), a_frame())) == 0
+
+    run(scenario())
+
+
+class Parking:
+    """A handler whose answers wait for a future, and which notes how each wait ended."""
+
+    def __init__(self) -> None:
+        self.waits: list[asyncio.Future[int]] = []
+        self.ends: list[object] = []
+
+    def handle(self, request: Any, context: RequestContext) -> Parked:
+        return Parked(self._wait())
+
+    async def _wait(self) -> Message | None:
+        try:
+            codes = 0
+            for _ in range(2):
+                self.waits.append(asyncio.get_running_loop().create_future())
+                codes += await self.waits[-1]
+        except BaseException as error:
+            self.ends.append(type(error))
+            raise
+        return HeartbeatResponse(error_code=codes)
+
+    def refuse(self, request: Any, code: ErrorCode) -> Message:
+        return HeartbeatResponse(error_code=code)
+
+
+def parked() -> tuple[Parking, Promise]:
+    handler = Parking()
+    reply = Dispatch({ApiKey.HEARTBEAT: handler}, 1 << 20)(a_frame(), PEER)
+    assert isinstance(reply, Promise), "no task was made"
+    return handler, reply
+
+
+def test_a_parked_request_goes_on_with_each_future_and_tells_its_connection_once() -> None:
+    async def scenario() -> None:
+        handler, promise = parked()
+        told: list[Promise] = []
+        promise.add_done_callback(told.append)
+        for _ in range(2):
+            assert not promise.done()
+            handler.waits[-1].set_result(11)
+            await turns(1)
+        assert told == [promise]
+        assert promise.exception() is None
+        assert read(promise.result()) == 22
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (StorageFailed("no"), ErrorCode.KAFKA_STORAGE_ERROR),
+        (ValueError("a bug"), ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_a_parked_request_that_fails_is_refused(error: Exception, code: ErrorCode) -> None:
+    async def scenario() -> None:
+        handler, promise = parked()
+        handler.waits[-1].set_exception(error)
+        await turns(1)
+        assert read(promise.result()) == code
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("ending", ["a protocol error", "the wait is cancelled"])
+def test_a_parked_request_that_cannot_be_answered_closes_the_connection(ending: str) -> None:
+    async def scenario() -> None:
+        handler, promise = parked()
+        if ending == "a protocol error":
+            handler.waits[-1].set_exception(ProtocolError("enough"))
+        else:
+            handler.waits[-1].cancel()
+        await turns(1)
+        assert promise.done()
+        assert isinstance(promise.exception(), ProtocolError)
+
+    run(scenario())
+
+
+def test_who_parked_a_request_hears_that_its_client_is_gone() -> None:
+    async def scenario() -> None:
+        handler, promise = parked()
+        told: list[Promise] = []
+        promise.add_done_callback(told.append)
+        assert promise.cancel()
+        assert not promise.cancel(), "it is over"
+        assert handler.ends == [asyncio.CancelledError]
+        assert handler.waits[-1].cancelled()
+        await turns(2)
+        assert not told
+        assert promise.cancelled()
 
     run(scenario())

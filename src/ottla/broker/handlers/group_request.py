@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.broker.group_coordinator import GroupCoordinator
-from ottla.broker.request import RequestContext
+from ottla.broker.request import Outcome, Parked, RequestContext
 from ottla.coordination.decision import Caller, Decision, Ticket
 from ottla.coordination.group.failures import refused
 from ottla.coordination.group.shard import GroupShard
@@ -34,7 +34,7 @@ class GroupRequestHandler:
         self._coordinator = coordinator
         self._decide = decide
 
-    async def handle(self, request: Any, context: RequestContext) -> Message:
+    def handle(self, request: Any, context: RequestContext) -> Outcome:
         try:
             running = self._coordinator.find(request.group_id)
         except RequestFailed as refusal:
@@ -42,9 +42,10 @@ class GroupRequestHandler:
                 return HeartbeatResponse()  # Its session begins anew when the group is loaded.
             raise
         groups, caller, decide = running.shard.groups, caller_of(context), self._decide
-        return await running.runtime.ask(
+        answer = running.runtime.answer(
             lambda ticket, now_ms: decide(groups, request, caller, ticket, now_ms)
         )
+        return answer if isinstance(answer, Message) else Parked(answer)
 
     def refuse(self, request: Any, code: ErrorCode) -> Message:
         return refused(request, code)
