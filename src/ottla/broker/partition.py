@@ -197,14 +197,14 @@ class Partition:
         log = self.log
         appended = log.append(records, leader_epoch=self.leader_epoch, origin=origin)
         self._uncommitted_bytes += len(records)
-        settings = log.settings
+        flush_messages = log.settings.flush_messages
         if not self._leads_alone:
             self._wake_watches()  # Followers wait for it, and it is committed through them.
             if self.in_sync is not None and len(self.in_sync.members) == 1:
                 self._advance()  # Nobody who is in sync will ask for it.
-        elif settings.flush_messages > 1:
+        elif flush_messages > 1:
             self._commit(log.end_offset)
-        if log.end_offset - log.recovery_point >= settings.flush_messages:
+        if log.end_offset - log.recovery_point >= flush_messages:
             self._services.flushes.add(self)
         return appended
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import sys
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from ottla.net.direct_selector import DirectSelector
 from ottla.net.direct_transport import DirectTransport
 
 HAS_DIRECT = sys.platform == "linux"
+
+log = logging.getLogger(__name__)
 
 
 class DirectLoop(asyncio.SelectorEventLoop):
@@ -58,7 +61,12 @@ class _Arrival(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         accepted = transport.get_extra_info("socket")
-        connected = socket.socket(fileno=accepted.dup().detach())
-        transport.abort()
+        try:
+            connected = socket.socket(fileno=accepted.dup().detach())
+        except OSError as error:
+            log.warning("refused a client: %s", error)  # There are no descriptors left.
+            return
+        finally:
+            transport.abort()
         connected.setblocking(False)
         DirectTransport(self._loop, self._selector, connected, self._protocol).open()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ottla.net.direct_selector import READABLE, WRITABLE, DirectSelector
 
@@ -38,11 +38,10 @@ class DirectTransport:
         self._is_closing = False
         self._is_lost = False
         self._watched = 0
-        self._transport: Any = self  # what asyncio's types call a transport
 
     def open(self) -> None:
         """Tells the protocol, and begins to read."""
-        self._protocol.connection_made(self._transport)
+        self._protocol.connection_made(cast("Any", self))  # it has what is used of a transport
         self._watch()
 
     # --- what the protocol calls ---

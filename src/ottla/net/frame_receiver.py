@@ -99,11 +99,11 @@ class FrameReceiver:
         if available < PREFIX_BYTES:
             return None
         shared = self._buffers.shared
-        (size,) = _unpack_size(shared, start)
+        size: int = _unpack_size(shared, start)[0]
         if not FRAME_BYTES_MIN <= size <= self._frame_bytes_max:
             raise FrameTooLarge(size, self._frame_bytes_max)
         start += PREFIX_BYTES
-        end: int = start + size
+        end = start + size
         if end > self._end:
             return None
         self._start = end

@@ -58,7 +58,7 @@ SEQUENCES: Final = 2**31
 """Sequence numbers count from 0 up to this and begin again."""
 
 _unpack_header = HEADER.unpack_from
-_LENGTH: Final = struct.Struct(">i")
+_unpack_length = struct.Struct(">i").unpack_from
 _BEFORE_MAGIC: Final = struct.Struct(">qii")
 _CRC: Final = struct.Struct(">I")
 _ATTRIBUTES: Final = struct.Struct(">h")
@@ -106,6 +106,7 @@ class RecordBatch:
     record_count: int
 
     def __init__(self, view: memoryview) -> None:
+        length: int
         try:
             (
                 self.base_offset,
@@ -270,7 +271,8 @@ def split(view: memoryview, *, ignore_torn_tail: bool = False) -> list[RecordBat
     while position < end:
         remaining = end - position
         if remaining >= HEADER_BYTES:
-            size_bytes: int = _LENGTH.unpack_from(view, position + LENGTH_POSITION)[0] + 12
+            length: int = _unpack_length(view, position + LENGTH_POSITION)[0]
+            size_bytes = length + LOG_OVERHEAD_BYTES
             if size_bytes == remaining and not position:  # the usual case: one batch, no slice
                 return [RecordBatch(view)]
             if HEADER_BYTES <= size_bytes <= remaining:

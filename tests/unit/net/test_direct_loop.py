@@ -157,6 +157,25 @@ def test_a_server_that_fails_loses_its_connection_and_the_loop_hears_why() -> No
     run(scenario())
 
 
+def test_a_client_for_whom_no_descriptor_is_left_is_sent_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def dup(_socket: object) -> None:
+        raise OSError(24, "too many open files")
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        listening = await loop.create_server(Server, "127.0.0.1", 0)
+        with socket.socket() as client:
+            client.setblocking(False)
+            monkeypatch.setattr(asyncio.trsock.TransportSocket, "dup", dup)
+            await loop.sock_connect(client, listening.sockets[0].getsockname())
+            assert await receive(client, 1) == b""
+        listening.close()
+
+    run(scenario())
+
+
 def test_other_protocols_and_asyncio_itself_go_their_usual_way() -> None:
     class Echo(asyncio.Protocol):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
