@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 import sys
@@ -11,55 +10,9 @@ from typing import Final, Protocol
 
 from ottla.model.file_region import FileRegion
 
-PROBE_STRIDE_BYTES: Final = 128 * 1024
-"""The kernel reads ahead in steps of this size, so one probe a step tells whether all is there."""
-WARM_CHUNK_BYTES: Final = 1024 * 1024
 TURN_BYTES_MAX: Final = 2 * 1024 * 1024
 """A reader that keeps up with us gives way to the other connections after this much."""
-_NOT_RESIDENT: Final = frozenset({errno.EAGAIN, errno.EWOULDBLOCK})
-_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 HAS_SENDFILE: Final = hasattr(os, "sendfile") and sys.platform == "linux"
-
-
-def is_resident(region: FileRegion) -> bool:
-    """Whether the region can be read from memory, as far as probes at its strides tell."""
-    if not _NOWAIT:
-        return True
-    probe = [bytearray(1)]
-    last = region.position + region.size - 1
-    try:
-        descriptor = region.file.fileno()
-        for position in (*range(region.position, last, PROBE_STRIDE_BYTES), last):
-            if os.preadv(descriptor, probe, position, _NOWAIT) == 0:
-                return True
-    except OSError as error:
-        # What has no descriptor lives in memory, and so do filesystems without the flag (tmpfs of
-        # older kernels).
-        return error.errno not in _NOT_RESIDENT
-    return True
-
-
-def read_resident(region: FileRegion) -> bytearray | None:
-    """The region's bytes, unless some of them would have to come from a disk."""
-    data = bytearray(region.size)
-    try:
-        count = os.preadv(region.file.fileno(), [data], region.position, _NOWAIT)
-    except OSError as error:
-        return None if error.errno in _NOT_RESIDENT else bytearray(region.read())
-    return data if count == region.size else None
-
-
-def warm(region: FileRegion) -> None:
-    """Brings the region into the page cache. Blocks: run it in a thread."""
-    descriptor = region.file.fileno()
-    buffer = bytearray(min(WARM_CHUNK_BYTES, region.size))
-    position: int = region.position
-    end = position + region.size
-    while position < end:
-        count = os.preadv(descriptor, [memoryview(buffer)[: end - position]], position)
-        if count <= 0:
-            return
-        position += count
 
 
 class Writers(Protocol):

@@ -16,14 +16,8 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.model.file_region import FileRegion
-from ottla.net.file_sender import (
-    HAS_SENDFILE,
-    FileSender,
-    Writers,
-    is_resident,
-    read_resident,
-    warm,
-)
+from ottla.net.file_sender import HAS_SENDFILE, FileSender, Writers
+from ottla.net.residency import is_resident, read_resident, warm
 from ottla.protocol.frames import EncodedResponse
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,9 @@ import pytest
 
 from ottla.model.file_region import FileRegion
 from ottla.net import file_sender, reply_sender
-from ottla.net.file_sender import TURN_BYTES_MAX, is_resident, read_resident, warm
+from ottla.net.file_sender import TURN_BYTES_MAX
 from ottla.net.reply_sender import COPIED_BYTES_MAX
+from ottla.net.residency import warm
 from unit.net.running import run
 from unit.net.served import (
     SMALL_BUFFER,
@@ -297,50 +298,3 @@ def test_a_fast_reader_of_a_large_run_gives_way_after_each_turn(
         assert sum(sent) == 5 * MEGABYTE
         assert not sender.is_busy
         sender.close()
-
-
-def test_a_run_in_memory_is_known_to_be(data_file: DataFile) -> None:
-    region = data_file.region(0, MEGABYTE)
-    warm(region)
-    assert is_resident(region)
-
-
-def test_a_run_that_would_make_the_reader_wait_is_not_resident(
-    data_file: DataFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    probed: list[int] = []
-
-    def preadv(_descriptor: int, _buffers: object, position: int, _flags: int = 0) -> int:
-        probed.append(position)
-        if position >= MEGABYTE:
-            raise BlockingIOError(11, "would wait for the disk")
-        return 1
-
-    monkeypatch.setattr(file_sender, "_NOWAIT", 8)
-    monkeypatch.setattr(file_sender.os, "preadv", preadv)
-    assert is_resident(data_file.region(0, MEGABYTE))
-    assert max(probed) == MEGABYTE - 1, "the last byte too"
-    assert not is_resident(data_file.region(0, MEGABYTE + 1))
-
-
-def test_a_short_run_is_copied_only_where_all_of_it_is_in_memory(
-    data_file: DataFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    region = data_file.region(5, 1000)
-    warm(region)
-    assert read_resident(region) == data_file.data[5:1005]
-
-    def preadv(error: OSError | None, count: int) -> None:
-        def read(*_: object) -> int:
-            if error is not None:
-                raise error
-            return count
-
-        monkeypatch.setattr(file_sender.os, "preadv", read)
-
-    preadv(BlockingIOError(11, "would wait for the disk"), 0)
-    assert read_resident(region) is None
-    preadv(None, 999)
-    assert read_resident(region) is None
-    preadv(OSError(95, "this file system knows no such flag"), 0)
-    assert read_resident(region) == data_file.data[5:1005]
