@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from ottla.broker.exchange import Exchange, ParkedReply, Route
+from ottla.broker.exchange import Exchange, ParkedExchange, Route
 from ottla.broker.request import Handler, Outcome, Parked, RequestContext, settled
 from ottla.errors import ErrorCode, FrameTooLarge, UnknownApi, UnsupportedVersion
 from ottla.net.server_connection import Peer, Promised
@@ -78,7 +78,7 @@ class Dispatch:
             return route.encode(correlation_id, outcome)
         exchange = Exchange(route, correlation_id, request)
         if isinstance(outcome, Parked):
-            return ParkedReply(exchange, outcome.running)
+            return ParkedExchange(exchange, outcome.running).reply
         return exchange.run(outcome)
 
     async def _intercepted(

@@ -83,13 +83,13 @@ class Exchange:
         return self.answered(response)
 
 
-class ParkedReply(Promise):
-    """The reply to a request that waits for futures, each of which makes it go on when done."""
+class ParkedExchange:
+    """An exchange that waits for futures, each of which makes it go on when done."""
 
-    __slots__ = ("_awaited", "_exchange", "_running")
+    __slots__ = ("_awaited", "_exchange", "_running", "reply")
 
     def __init__(self, exchange: Exchange, running: Running) -> None:
-        super().__init__()
+        self.reply = Promise(self._given_up)
         self._exchange = exchange
         self._running = running
         self._awaited: Any = None
@@ -97,14 +97,14 @@ class ParkedReply(Promise):
 
     def _go_on(self, _awaited: object) -> None:
         """What was waited for has come: runs to the next wait, or to the end."""
-        if self.done():
+        if self.reply.done():
             return
         try:
             awaited: Any = self._running.send(None)
         except StopIteration as finished:
             self._settle_by(self._exchange.answered, finished.value)
         except asyncio.CancelledError:
-            self.fail(ProtocolError("what the request waited for was given up"))
+            self.reply.fail(ProtocolError("what the request waited for was given up"))
         except Exception as error:
             self._settle_by(self._exchange.refused, error)
         else:
@@ -118,11 +118,11 @@ class ParkedReply(Promise):
         except Exception as error:
             if not isinstance(error, ProtocolError):
                 log.error("a reply cannot be written", exc_info=error)
-            self.fail(error)
+            self.reply.fail(error)
         else:
-            self.settle(reply)
+            self.reply.settle(reply)
 
-    def given_up(self) -> None:
+    def _given_up(self) -> None:
         self._awaited.cancel()
         try:
             self._running.throw(asyncio.CancelledError())

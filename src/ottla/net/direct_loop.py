@@ -7,44 +7,42 @@ import logging
 import socket
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ottla.net.direct_selector import DirectSelector
 from ottla.net.direct_transport import DirectTransport
 
-HAS_DIRECT = sys.platform == "linux"
+HAS_DIRECT: Final = sys.platform == "linux"
 
 log = logging.getLogger(__name__)
 
 
 class DirectLoop(asyncio.SelectorEventLoop):
-    """A loop as any other; where the system has no epoll, it is the usual one.
-
-    Connections that come in by `create_server` to a `BufferedProtocol` are served while the loop
-    polls. For the rest of asyncio nothing changes.
-    """
+    """A loop as any other, except that connections may be served while it polls."""
 
     def __init__(self) -> None:
-        self._direct = DirectSelector(self._failed) if HAS_DIRECT else None
-        super().__init__(cast("Any", self._direct))
+        self.direct = direct_selector(self)
+        super().__init__(cast("Any", self.direct))
 
-    async def create_server(
-        self, protocol_factory: Callable[[], asyncio.BaseProtocol], *args: Any, **options: Any
-    ) -> asyncio.Server:
-        direct = self._direct
-        if direct is None or options.get("ssl"):
-            return await super().create_server(protocol_factory, *args, **options)
 
-        def arrival() -> asyncio.BaseProtocol:
-            protocol = protocol_factory()
-            if isinstance(protocol, asyncio.BufferedProtocol):
-                return _Arrival(self, direct, protocol)
-            return protocol
+def direct_selector(loop: asyncio.AbstractEventLoop) -> DirectSelector | None:
+    """What a loop is to poll with, and to have as its `direct`; None where there is no epoll."""
 
-        return await super().create_server(arrival, *args, **options)
+    def failed(error: Exception) -> None:
+        loop.call_exception_handler({"message": "serving a descriptor failed", "exception": error})
 
-    def _failed(self, error: Exception) -> None:
-        self.call_exception_handler({"message": "serving a descriptor failed", "exception": error})
+    return DirectSelector(failed) if HAS_DIRECT else None
+
+
+def served_directly(
+    loop: asyncio.AbstractEventLoop, new_connection: Callable[[], asyncio.BufferedProtocol]
+) -> Callable[[], asyncio.BaseProtocol]:
+    """A server's factory of protocols, whose connections are served while the loop polls, if it
+    can do that."""
+    direct: DirectSelector | None = getattr(loop, "direct", None)
+    if direct is None:
+        return new_connection
+    return lambda: _Arrival(loop, direct, new_connection())
 
 
 class _Arrival(asyncio.Protocol):
@@ -52,7 +50,10 @@ class _Arrival(asyncio.Protocol):
     asyncio's own closed."""
 
     def __init__(
-        self, loop: DirectLoop, selector: DirectSelector, protocol: asyncio.BufferedProtocol
+        self,
+        loop: asyncio.AbstractEventLoop,
+        selector: DirectSelector,
+        protocol: asyncio.BufferedProtocol,
     ) -> None:
         self._loop = loop
         self._selector = selector

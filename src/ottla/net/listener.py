@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from ottla.net.direct_loop import served_directly
 from ottla.net.own_machine import send_unpaced
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receive_buffers import ReceiveBuffers
@@ -63,7 +64,10 @@ class Listener:
         """Begins to accept; returns the address with the port it got."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            self._new_connection, self.address.host or None, self.address.port, backlog=BACKLOG
+            served_directly(loop, self._new_connection),
+            self.address.host or None,
+            self.address.port,
+            backlog=BACKLOG,
         )
         for listening in self._server.sockets:
             send_unpaced(listening)

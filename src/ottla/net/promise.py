@@ -9,11 +9,13 @@ from ottla.protocol.frames import EncodedResponse
 
 
 class Promise:
-    """Settled once, by a reply, by silence or by an error; or given up by who waited."""
+    """Settled once, by a reply, by silence or by an error; or given up by who waited, of which
+    `given_up` is told."""
 
-    __slots__ = ("_callback", "_error", "_is_cancelled", "_is_done", "_reply")
+    __slots__ = ("_callback", "_error", "_given_up", "_is_cancelled", "_is_done", "_reply")
 
-    def __init__(self) -> None:
+    def __init__(self, given_up: Callable[[], None] | None = None) -> None:
+        self._given_up = given_up
         self._callback: Callable[[Promise], None] | None = None
         self._reply: EncodedResponse | None = None
         self._error: Exception | None = None
@@ -33,11 +35,10 @@ class Promise:
         if self._is_done:
             return False
         self._is_done = self._is_cancelled = True
-        self.given_up()
+        given_up, self._given_up = self._given_up, None
+        if given_up is not None:
+            given_up()
         return True
-
-    def given_up(self) -> None:
-        """What to do when nobody waits any more."""
 
     def add_done_callback(self, callback: Callable[[Promise], None]) -> None:
         """There is one who waits."""
@@ -60,5 +61,6 @@ class Promise:
 
     def _end(self) -> None:
         self._is_done = True
+        self._given_up = None
         if self._callback is not None:
             self._callback(self)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+from typing import Any, cast
 
-from ottla.net.direct_loop import DirectLoop
+from ottla.net.direct_loop import direct_selector
 
 
-class MovableLoop(DirectLoop):
+class MovableLoop(asyncio.SelectorEventLoop):
     """An event loop that is ahead of real time by as much as it was told.
 
     Every timer of the broker is a timer of its loop, so moving the loop's time makes all that
@@ -17,7 +19,8 @@ class MovableLoop(DirectLoop):
 
     def __init__(self) -> None:
         self.ahead_seconds = 0.0
-        super().__init__()
+        self.direct = direct_selector(self)
+        super().__init__(cast("Any", self.direct))
 
     def time(self) -> float:
         return super().time() + self.ahead_seconds

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from ottla.net.direct_loop import HAS_DIRECT
+from ottla.net.direct_loop import HAS_DIRECT, served_directly
 from ottla.net.direct_transport import DirectTransport
 from unit.net.running import run, turns
 from unit.net.served import SMALL_BUFFER, receive, wait_until
@@ -59,7 +59,7 @@ async def connected(buffer_bytes: int | None = None) -> AsyncIterator[tuple[Serv
         servers.append(Server())
         return servers[-1]
 
-    listening = await loop.create_server(factory, "127.0.0.1", 0)
+    listening = await loop.create_server(served_directly(loop, factory), "127.0.0.1", 0)
     with socket.socket() as client:
         if buffer_bytes is not None:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
@@ -165,7 +165,7 @@ def test_a_client_for_whom_no_descriptor_is_left_is_sent_away(
 
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        listening = await loop.create_server(Server, "127.0.0.1", 0)
+        listening = await loop.create_server(served_directly(loop, Server), "127.0.0.1", 0)
         with socket.socket() as client:
             client.setblocking(False)
             monkeypatch.setattr(asyncio.trsock.TransportSocket, "dup", dup)
@@ -193,7 +193,9 @@ def test_other_protocols_and_asyncio_itself_go_their_usual_way() -> None:
         assert await reader.readexactly(10) == b"to and fro"
         writer.close()
         server.close()
-        await asyncio.sleep(0.001)
+        later = loop.create_future()
+        loop.call_later(0.001, later.set_result, None)
+        await later
         assert await loop.run_in_executor(None, lambda: 7) == 7
 
     run(scenario())

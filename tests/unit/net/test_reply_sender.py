@@ -7,8 +7,6 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -30,13 +28,6 @@ from unit.net.served import (
 from unit.net.wire_end import Answered, reply, request
 
 MEGABYTE = 1 << 20
-
-
-@pytest.fixture
-def data_file(tmp_path: Path) -> Iterator[DataFile]:
-    file = DataFile(tmp_path / "segment", 5 * MEGABYTE)
-    yield file
-    file.close()
 
 
 def let_disk_be_cold(monkeypatch: pytest.MonkeyPatch) -> None:

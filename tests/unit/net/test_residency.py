@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,13 +11,6 @@ from ottla.net.residency import PAGE_BYTES, PageCache, is_resident, read_residen
 from unit.net.served import DataFile
 
 MEGABYTE = 1 << 20
-
-
-@pytest.fixture
-def data_file(tmp_path: Path) -> Iterator[DataFile]:
-    file = DataFile(tmp_path / "segment", 5 * MEGABYTE)
-    yield file
-    file.close()
 
 
 @pytest.fixture
