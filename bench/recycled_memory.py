@@ -26,12 +26,15 @@ class RecycledMemory:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "nothing-but-holes"
-        self._held = _hold(_meminfo_bytes("MemAvailable") - LEFT_BYTES)
+        self._held: mmap.mmap | None = None
         with open(self._path, "wb") as file:
             file.truncate(LEFT_BYTES)
 
     def fill(self) -> None:
-        """Read on until little memory is free."""
+        """Take what is not left to others, and read on until little memory is free."""
+        if self._held is None:
+            print("taking memory, so that brokers write into what was used before", flush=True)
+            self._held = _hold(_meminfo_bytes("MemAvailable") - LEFT_BYTES)
         buffer = memoryview(bytearray(CHUNK_BYTES))
         with open(self._path, "rb", buffering=0) as file:
             while _meminfo_bytes("MemFree") > FREE_BYTES_WANTED and file.readinto(buffer):
@@ -41,6 +44,7 @@ class RecycledMemory:
         """Let go of what is held; the file's pages go with the file."""
         if self._held is not None:
             self._held.close()
+            self._held = None
 
 
 @contextmanager

@@ -137,7 +137,6 @@ def _measure_all(chosen: list[Scenario], options: argparse.Namespace) -> Iterato
     print(f"results go to {file}", flush=True)
     on_one = [one for one in chosen if not cluster.is_clustered(one)]
     on_three = [one for one in chosen if cluster.is_clustered(one)]
-    print("taking memory, so that brokers write into what was used before", flush=True)
     with recycled_memory(options.data) as memory:
         for part, measure in ((on_one, _measure), (on_three, _measure_clusters)):
             for result in measure(part, memory, options) if part else ():
@@ -189,7 +188,10 @@ def _in_turns(
         once = options.quick or scenario.group in ("growth", "memory", "partitions")
         for _ in range(1 if once else options.repeat):
             for broker in brokers:
-                memory.fill()
+                if scenario.group == "growth":
+                    memory.release()  # What is stored has to fit in, or the disk is measured.
+                else:
+                    memory.fill()
                 yield _run(scenario, broker, effort)
 
 
