@@ -106,9 +106,7 @@ class DirectTransport:
 
     def abort(self) -> None:
         """Closes at once."""
-        self._is_closing = True
-        self._unsent.clear()
-        self._lose(None)
+        self._cut_off(None)
 
     # --- what the selector calls ---
 
@@ -132,10 +130,8 @@ class DirectTransport:
             return
         if count:
             self._protocol.buffer_updated(count)
-        elif not self._protocol.eof_received():
-            self.close()
         else:
-            self.pause_reading()
+            self.close()  # A client that sends no more is gone, as with Kafka.
 
     def _send_on(self) -> None:
         try:
@@ -171,6 +167,9 @@ class DirectTransport:
 
     def _fail(self, error: Exception) -> None:
         log.debug("a connection failed: %s", error)
+        self._cut_off(error)
+
+    def _cut_off(self, error: Exception | None) -> None:
         self._is_closing = True
         self._unsent.clear()
         self._lose(error)

@@ -49,7 +49,8 @@ class Listener:
     def __init__(self, address: Address, answer: Answer, limits: ListenerLimits) -> None:
         self.address = address
         self._limits = limits
-        self._connections: dict[ServerConnection, None] = {}  # in the order they came
+        self._connections: dict[ServerConnection, float] = {}
+        """In the order they came, with when each was last found to be active."""
         self._per_ip: Counter[str] = Counter()
         self._shared = Shared(answer, ReceiveBuffers(), ReceiveBudget(limits.receive_bytes_max))
         self._server: asyncio.Server | None = None
@@ -109,7 +110,7 @@ class Listener:
         if self._per_ip[host] >= self._limits.connections_per_ip_max:
             log.warning("refused %s: all its max.connections.per.ip are in use", connection.peer)
             return False
-        self._connections[connection] = None
+        self._connections[connection] = asyncio.get_running_loop().time()
         self._per_ip[host] += 1
         return True
 
@@ -131,16 +132,17 @@ class Listener:
     def _sweep(self) -> None:
         """Closes connections that neither sent nor were sent anything for too long."""
         loop = asyncio.get_running_loop()
-        oldest = loop.time() - self._limits.idle_ms_max / 1000
-        stalled = loop.time() - STALLED_SECONDS_MAX
-        for connection in tuple(self._connections):
+        now = loop.time()
+        oldest = now - self._limits.idle_ms_max / 1000
+        stalled = now - STALLED_SECONDS_MAX
+        for connection, last_active in tuple(self._connections.items()):
             if connection.was_active:
                 connection.was_active = False
-                connection.last_active = loop.time()
-            elif connection.last_active < stalled and connection.is_mid_request:
+                self._connections[connection] = now
+            elif last_active < stalled and connection.is_mid_request:
                 log.info("closing the connection of %s: it stopped mid-request", connection.peer)
                 connection.abort()
-            elif connection.last_active < oldest and connection.is_idle:
+            elif last_active < oldest and connection.is_idle:
                 log.info("closing the idle connection of %s", connection.peer)
                 connection.abort()
         self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)

@@ -6,10 +6,10 @@ that is not to be had, single bytes are read in a way that would rather fail tha
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import sys
+from functools import cache
 from typing import Final
 
 from ottla.model.file_region import FileRegion
@@ -32,14 +32,14 @@ def is_resident(region: FileRegion) -> bool:
     try:
         descriptor = region.file.fileno()
         if region.size > PROBE_STRIDE_BYTES:
-            are_cached = PAGE_CACHE.holds(descriptor, region.position, region.size)
+            are_cached = page_cache().holds(descriptor, region.position, region.size)
             if are_cached is not None:
                 # Pages on their way from the disk count as cached, and the last come last.
                 return are_cached and _can_read(descriptor, last)
-            for position in range(region.position, last, PROBE_STRIDE_BYTES):
-                if not _can_read(descriptor, position):
-                    return False
-        return _can_read(descriptor, region.position) and _can_read(descriptor, last)
+        for position in range(region.position, last, PROBE_STRIDE_BYTES):
+            if not _can_read(descriptor, position):
+                return False
+        return _can_read(descriptor, last)
     except OSError:
         return True  # What has no descriptor lives in memory.
 
@@ -80,6 +80,8 @@ class PageCache:
     """Asks the kernel which pages of files it has. One caller at a time."""
 
     def __init__(self) -> None:
+        import ctypes  # not before something large is sent: starting takes long enough
+
         self.is_known = sys.platform == "linux"
         """Whether the kernel can be asked; false from the first time it could not."""
         self._asked = (ctypes.c_uint64 * 2)()
@@ -105,4 +107,5 @@ class PageCache:
         return self._told[0] > last - first
 
 
-PAGE_CACHE: Final = PageCache()
+page_cache: Final = cache(PageCache)
+"""The one of this process, made when it is first asked."""

@@ -96,8 +96,6 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.peer = Peer("?", 0)
         self.was_active = True
         """Whether anything came or left since the listener looked last."""
-        self.last_active = self._loop.time()
-        """The listener's note of when it last found it so."""
 
     # --- asyncio's calls ---
 

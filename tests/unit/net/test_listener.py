@@ -76,6 +76,21 @@ def test_a_silent_client_is_sent_away_and_one_that_is_owed_a_reply_is_not() -> N
     run(scenario())
 
 
+def test_a_client_that_is_heard_from_now_and_then_may_stay() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with listening(reply, Limits(idle_ms=60_000)) as listener:
+            with await connect(listener) as client:
+                for _ in range(3):
+                    await loop.sock_sendall(client, request(b"a request"))
+                    assert await receive(client, 13) == request(b"a request")
+                    await pass_time(SWEEP_SECONDS)
+                    await pass_time(55)
+                assert listener.connection_count == 1
+
+    run(scenario())
+
+
 def test_a_client_that_stops_in_the_middle_of_a_request_is_cut_off() -> None:
     async def scenario() -> None:
         async with listening(reply, Limits(idle_ms=3_600_000)) as listener:

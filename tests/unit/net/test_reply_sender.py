@@ -15,7 +15,7 @@ from ottla.net import file_sender, reply_sender
 from ottla.net.file_sender import TURN_BYTES_MAX
 from ottla.net.reply_sender import COPIED_BYTES_MAX
 from ottla.net.residency import warm
-from unit.net.running import run
+from unit.net.running import run, turns
 from unit.net.served import (
     SMALL_BUFFER,
     DataFile,
@@ -127,6 +127,30 @@ def test_a_short_run_leaves_with_its_reply_in_one_write(
                 await loop.sock_sendall(client, request(b"the run please") * 3)
                 expected = request(b"head" + held + b"tail") * 3
                 assert await receive(client, len(expected)) == expected
+
+    run(scenario())
+
+
+def test_short_runs_that_a_client_does_not_read_are_not_piled_up(data_file: DataFile) -> None:
+    count = 1000
+    answered: list[bytes] = []
+    run_of_it = data_file.region(0, COPIED_BYTES_MAX)
+
+    def answer(name: bytes) -> Answered:
+        answered.append(name)
+        return with_regions(run_of_it)
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with listening(answer) as listener:
+            with await connect(listener, buffer_bytes=SMALL_BUFFER) as client:
+                await loop.sock_sendall(client, request(b"the run please") * count)
+                await wait_until(lambda: bool(answered))
+                await turns(100)
+                assert len(answered) < count // 2, "what the kernel takes, and a megabyte"
+                expected = request(data_file.data[:COPIED_BYTES_MAX]) * count
+                assert await receive(client, len(expected)) == expected
+                assert len(answered) == count
 
     run(scenario())
 

@@ -28,7 +28,7 @@ def be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the kernel not tell what it has cached."""
     cache = PageCache()
     cache.is_known = False
-    monkeypatch.setattr(residency, "PAGE_CACHE", cache)
+    monkeypatch.setattr(residency, "page_cache", lambda: cache)
 
 
 @pytest.mark.parametrize("size", [1, 5000, MEGABYTE])
@@ -65,7 +65,7 @@ def test_a_kernel_that_does_not_know_the_call_is_asked_once(
         pytest.skip("the system has no such call")
     assert cache.holds(-1, 0, 1) is None, "there is no such file"
     assert not cache.is_known
-    monkeypatch.setattr(residency, "PAGE_CACHE", cache)
+    monkeypatch.setattr(residency, "page_cache", lambda: cache)
     warm(data_file.region(0, MEGABYTE))
     assert is_resident(data_file.region(0, MEGABYTE))
 
