@@ -145,7 +145,9 @@ class FrameReceiver:
         self._large_filled = len(received)
         self._borrowed = self._borrow()
         if self._borrowed is None:
-            self._large = memoryview(bytearray(min(self.large_bytes, EAGER_BYTES_MAX)))
+            # More than has come, which one read of a shared buffer may bring past the eager limit.
+            size = min(self.large_bytes, max(EAGER_BYTES_MAX, 2 * len(received)))
+            self._large = memoryview(bytearray(size))
             self._large_start = 0
         else:
             self._large = self._borrowed

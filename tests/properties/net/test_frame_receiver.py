@@ -53,7 +53,12 @@ class Client:
 
 
 frames_of_sizes = st.lists(
-    st.one_of(st.integers(8, 300), st.integers(8, 900_000), st.just(BUFFER_BYTES - 4)), max_size=6
+    st.one_of(
+        st.integers(8, 300),
+        st.integers(8, 900_000),
+        st.sampled_from([BUFFER_BYTES - 4, BUFFER_BYTES + 1, FRAME_BYTES_MAX]),
+    ),
+    max_size=6,
 ).map(lambda sizes: [bytes([n % 251]) * size for n, size in enumerate(sizes)])
 reads = st.tuples(
     st.integers(0, 2),
@@ -161,3 +166,11 @@ def test_an_announced_frame_takes_no_more_memory_than_the_eager_limit() -> None:
     receiver.begin_large()
     assert receiver.kept_bytes == 1
     assert len(receiver.buffer()) == EAGER_BYTES_MAX - 1
+
+
+@pytest.mark.parametrize("come", [EAGER_BYTES_MAX, EAGER_BYTES_MAX + 1, BUFFER_BYTES - 4])
+def test_one_read_may_bring_more_of_a_frame_than_the_eager_limit(come: int) -> None:
+    client = Client(ReceiveBuffers(), [b"x" * FRAME_BYTES_MAX, b"y" * FRAME_BYTES_MAX])
+    while client.has_more:
+        client.read(4 + come, BUFFER_BYTES)
+    assert client.got == client.expected
