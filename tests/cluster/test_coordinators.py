@@ -185,7 +185,7 @@ def test_records_of_a_partition_that_was_not_added_are_refused_wherever_it_is_le
     producer = RawProducer(cluster.brokers[coordinator].bootstrap_servers, topic, FIRST)
     producer.init()
     producer.add((topic, 0))
-    for partition, code in ((0, ErrorCode.NONE), (1, ErrorCode.INVALID_TXN_STATE)):
+    for partition, code in ((0, ErrorCode.NONE), (1, ErrorCode.TRANSACTION_ABORTABLE)):
         leader = cluster.brokers[cluster.leader_of(topic, partition)]
         connection = MessageConnection(leader.bootstrap_servers)
         request = producer.produce_request((topic, partition), [(None, b"value")])

@@ -11,6 +11,7 @@ only if no marker of the producer was written here meanwhile, and if this broker
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum, auto
 from typing import Final
 
 import msgspec
@@ -47,6 +48,24 @@ Codes = dict[TopicPartition, ErrorCode]
 ProducerPair = tuple[ProducerId, ProducerEpoch]
 
 
+class Enrolment(Enum):
+    """How partitions come into the transaction of a request, and what its version can be told."""
+
+    BEFORE = auto()
+    """The client has added them."""
+    BEFORE_OR_ABORTED = auto()
+    """The same, and it knows TRANSACTION_ABORTABLE."""
+    IMPLIED = auto()
+    """The request adds them."""
+
+
+def enrolment(version: int, *, abortable_from: int, implied_from: int) -> Enrolment:
+    """What a version of a request does, by the first versions that do more."""
+    if version >= implied_from:
+        return Enrolment.IMPLIED
+    return Enrolment.BEFORE_OR_ABORTED if version >= abortable_from else Enrolment.BEFORE
+
+
 class _Question(msgspec.Struct, eq=False):
     """What was asked of a coordinator elsewhere, and what became of it here meanwhile."""
 
@@ -74,25 +93,26 @@ class TransactionGuard:
         writer.observers.append(self._marker_written)
 
     def must_ask(
-        self, producer: ProducerPair, partitions: Iterable[TopicPartition], *, adds: bool
+        self, producer: ProducerPair, partitions: Iterable[TopicPartition], how: Enrolment
     ) -> bool:
         """Whether `admit` will ask the coordinator, and so perhaps wait."""
-        return (adds or self._is_verifying()) and bool(self._unknown(producer, partitions))
+        is_asked = how is Enrolment.IMPLIED or self._is_verifying()
+        return is_asked and bool(self._unknown(producer, partitions))
 
     async def admit(
         self,
         transactional_id: str,
         producer: ProducerPair,
         partitions: list[TopicPartition],
-        *,
-        adds: bool,
+        how: Enrolment,
     ) -> Codes:
         """Those partitions that may not be written to, with the reason.
 
         When it returns, no other event can come between the check and an append made at once.
         """
-        if not self.must_ask(producer, partitions, adds=adds):
+        if not self.must_ask(producer, partitions, how):
             return {}
+        adds = how is Enrolment.IMPLIED
         unknown = self._unknown(producer, partitions)
         version = IMPLIED_ADD_VERSION if adds else VERIFY_VERSION
         addition = Addition(transactional_id, *producer, unknown, version)
@@ -104,7 +124,7 @@ class TransactionGuard:
                 codes = await self._ask_there(broker, addition, partitions, adds=adds)
         except OttlaError as error:
             codes = dict.fromkeys(partitions, int(error.code))
-        return {each: _told(code, adds=adds) for each, code in codes.items() if code}
+        return {each: _told(ErrorCode.of(code), how) for each, code in codes.items() if code}
 
     async def _ask_here(
         self, addition: Addition, partitions: list[TopicPartition], *, adds: bool
@@ -206,10 +226,12 @@ def _answers(response: object, addition: Addition) -> dict[TopicPartition, int]:
     return failed
 
 
-def _told(code: int, *, adds: bool) -> ErrorCode:
-    error = ErrorCode.of(code)
-    if not adds and error in _RETRY_AS_NOT_ENOUGH_REPLICAS:
+def _told(error: ErrorCode, how: Enrolment) -> ErrorCode:
+    """A coordinator's refusal in words that whoever writes records or offsets knows."""
+    if error is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if how is not Enrolment.IMPLIED and error in _RETRY_AS_NOT_ENOUGH_REPLICAS:
         return ErrorCode.NOT_ENOUGH_REPLICAS
-    if not adds and error is ErrorCode.TRANSACTION_ABORTABLE:
+    if how is Enrolment.BEFORE and error is ErrorCode.TRANSACTION_ABORTABLE:
         return ErrorCode.INVALID_TXN_STATE
     return error

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ottla.broker.peers import PeerUnreachable
-from ottla.broker.transaction_guard import TransactionGuard
+from ottla.broker.transaction_guard import Enrolment, TransactionGuard, enrolment
 from ottla.broker.transaction_markers import MarkerWriter
 from ottla.errors import ErrorCode
 from ottla.model.ids import BrokerId, ProducerEpoch, ProducerId, TopicPartition
@@ -87,19 +87,24 @@ class Scene:
             lambda: True,
         )
 
-    async def admit(self, *, adds: bool) -> dict[TopicPartition, ErrorCode]:
-        return await self.guard.admit("transfers", PAIR, [HERE, ELSEWHERE], adds=adds)
+    async def admit(self, how: Enrolment) -> dict[TopicPartition, ErrorCode]:
+        return await self.guard.admit("transfers", PAIR, [HERE, ELSEWHERE], how)
 
 
-@pytest.mark.parametrize(("adds", "version"), [(True, 5), (False, 4)])
-def test_the_coordinator_is_asked_about_what_this_broker_leads(adds: bool, version: int) -> None:
+@pytest.mark.parametrize(
+    ("how", "version"),
+    [(Enrolment.IMPLIED, 5), (Enrolment.BEFORE_OR_ABORTED, 4), (Enrolment.BEFORE, 4)],
+)
+def test_the_coordinator_is_asked_about_what_this_broker_leads(
+    how: Enrolment, version: int
+) -> None:
     async def scenario() -> None:
         scene = Scene()
-        assert await scene.admit(adds=adds) == {}
+        assert await scene.admit(how) == {}
         ((request, sent_as),) = scene.coordinator.requests
         assert sent_as == version
         (transaction,) = request.transactions
-        assert transaction.verify_only == (not adds)
+        assert transaction.verify_only == (how is not Enrolment.IMPLIED)
         assert (transaction.producer_id, transaction.producer_epoch) == PAIR
         assert [(topic.name, topic.partitions) for topic in transaction.topics] == [("topic", [0])]
 
@@ -110,38 +115,49 @@ def test_a_transaction_that_is_open_in_the_log_needs_no_asking() -> None:
     async def scenario() -> None:
         scene = Scene()
         open_transaction(scene.stage)
-        assert await scene.admit(adds=True) == {}
+        assert await scene.admit(Enrolment.IMPLIED) == {}
         assert scene.coordinator.requests == []
 
     run(scenario())
 
 
+ABORTABLE, UNTIMELY = ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE
+ELSEWHERE_NOW, AGAIN = ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_ENOUGH_REPLICAS
+FENCED, STALE = ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH
+
+
 @pytest.mark.parametrize(
-    ("code", "told_older"),
+    ("code", "told"),
     [
-        (ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE),
-        (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_ENOUGH_REPLICAS),
-        (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ABORTABLE, [UNTIMELY, ABORTABLE, ABORTABLE]),
+        (ELSEWHERE_NOW, [AGAIN, AGAIN, ELSEWHERE_NOW]),
+        (FENCED, [STALE, STALE, STALE]),
+        (STALE, [STALE, STALE, STALE]),
     ],
 )
 def test_a_refusal_is_told_in_words_the_producer_knows(
-    code: ErrorCode, told_older: ErrorCode
+    code: ErrorCode, told: list[ErrorCode]
 ) -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.coordinator.code = code
-        assert await scene.admit(adds=False) == {HERE: told_older}
-        assert await scene.admit(adds=True) == {HERE: code}
+        assert [await scene.admit(how) for how in Enrolment] == [{HERE: each} for each in told]
 
     run(scenario())
+
+
+def test_each_version_has_its_own_enrolment() -> None:
+    found = [enrolment(version, abortable_from=4, implied_from=5) for version in (0, 3, 4, 5, 6)]
+    before, abortable, implied = Enrolment
+    assert found == [before, before, abortable, implied, implied]
 
 
 def test_a_coordinator_that_cannot_be_reached_lets_nothing_in() -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.coordinator.is_reachable = False
-        assert (await scene.admit(adds=False))[HERE] is ErrorCode.NOT_ENOUGH_REPLICAS
-        assert (await scene.admit(adds=True))[HERE] is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert (await scene.admit(Enrolment.BEFORE))[HERE] is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert (await scene.admit(Enrolment.IMPLIED))[HERE] is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     run(scenario())
 
@@ -174,7 +190,7 @@ def test_an_answer_counts_only_if_nothing_came_between(
     async def scenario() -> None:
         scene = Scene()
         scene.coordinator.may_answer.clear()
-        admitting = asyncio.ensure_future(scene.admit(adds=False))
+        admitting = asyncio.ensure_future(scene.admit(Enrolment.BEFORE))
         await turns()
         await event(scene)
         scene.coordinator.may_answer.set()

@@ -14,7 +14,7 @@ from typing import Final
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.request import Outcome, Parked, RequestContext, settled
-from ottla.broker.transaction_guard import Codes, TransactionGuard
+from ottla.broker.transaction_guard import Codes, TransactionGuard, enrolment
 from ottla.errors import (
     ErrorCode,
     OttlaError,
@@ -46,6 +46,7 @@ from ottla.records.compression import COMPRESSION_BITS, Compression
 ACKS_NONE: Final = 0
 ACKS_LEADER: Final = 1
 ACKS_ALL: Final = -1
+FIRST_VERSION_TOLD_TO_ABORT: Final = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS: Final = 12
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 FIRST_VERSION_WITH_ZSTD: Final = 7
@@ -80,7 +81,8 @@ class _Appending:
         if self.transactional_id is None:
             if _transactional_producer(records) is not None:
                 raise RequestFailed(
-                    ErrorCode.INVALID_TXN_STATE, "transactional records need a transactional id"
+                    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                    "transactional records need a transactional id",
                 )
         elif (code := self.barred.get(partition.id)) is not None:
             raise RequestFailed(code)
@@ -158,13 +160,15 @@ class ProduceHandler:
                         raise RequestFailed(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
                     producer = found
                     partitions.append(TopicPartition(topic.name, data.index))
-        adds = version >= FIRST_VERSION_THAT_ADDS_PARTITIONS
-        if producer is None or not self._guard.must_ask(producer, partitions, adds=adds):
+        how = enrolment(
+            version,
+            abortable_from=FIRST_VERSION_TOLD_TO_ABORT,
+            implied_from=FIRST_VERSION_THAT_ADDS_PARTITIONS,
+        )
+        if producer is None or not self._guard.must_ask(producer, partitions, how):
             return {}
         _keep_records(request)
-        return await self._guard.admit(
-            request.transactional_id or "", producer, partitions, adds=adds
-        )
+        return await self._guard.admit(request.transactional_id or "", producer, partitions, how)
 
     def _append(
         self, topic: str, data: PartitionProduceData, appending: _Appending

@@ -7,7 +7,7 @@ from typing import Final
 from ottla.broker.group_coordinator import GroupCoordinator
 from ottla.broker.handlers.group_request import caller_of
 from ottla.broker.request import RequestContext
-from ottla.broker.transaction_guard import TransactionGuard
+from ottla.broker.transaction_guard import TransactionGuard, enrolment
 from ottla.coordination.group.failures import refused
 from ottla.errors import ErrorCode
 from ottla.model.ids import ProducerEpoch, ProducerId
@@ -15,6 +15,7 @@ from ottla.protocol.message import Message
 from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from ottla.records.builder import ProducerStamp
 
+FIRST_VERSION_TOLD_TO_ABORT: Final = 4
 FIRST_VERSION_THAT_ADDS_OFFSETS: Final = 5
 
 
@@ -29,12 +30,12 @@ class TxnOffsetCommitHandler:
         running = self._groups.find(request.group_id)
         producer = ProducerId(request.producer_id), ProducerEpoch(request.producer_epoch)
         partition = self._groups.partition_of(request.group_id)
-        barred = await self._guard.admit(
-            request.transactional_id,
-            producer,
-            [partition],
-            adds=context.version >= FIRST_VERSION_THAT_ADDS_OFFSETS,
+        how = enrolment(
+            context.version,
+            abortable_from=FIRST_VERSION_TOLD_TO_ABORT,
+            implied_from=FIRST_VERSION_THAT_ADDS_OFFSETS,
         )
+        barred = await self._guard.admit(request.transactional_id, producer, [partition], how)
         if partition in barred:
             return refused(request, barred[partition])
         groups, caller = running.shard.groups, caller_of(context)
