@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
 from ottla import Admin, Consumer, Producer
+from ottla.clients.configs import Resource, ResourceKind
 from ottla.clients.topics import NewTopic
 from ottla.model.ids import TopicPartition
 from ottla.testing import Cluster
 from ottla.testing.cluster import Shape
 from ottla.testing.zookeeper import why_unavailable
+from support.eventually import eventually
 
 pytestmark = pytest.mark.skipif(why_unavailable() is not None, reason=str(why_unavailable()))
 
@@ -43,6 +46,37 @@ def test_records_written_to_three_brokers_are_read_back(cluster: Cluster) -> Non
         while len(seen) < 100 and (records := consumer.poll(timeout_s=20)):
             seen |= {record.value for record in records}
     assert seen == {str(number).encode() for number in range(100)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "value"),
+    [
+        (ResourceKind.BROKER, "log.retention.ms", "86400000"),
+        (ResourceKind.LOGGER, "ottla.requests", "ERROR"),
+    ],
+)
+def test_every_broker_can_be_set_on_its_own(
+    cluster: Cluster, kind: ResourceKind, setting: str, value: str
+) -> None:
+    with Admin(cluster.bootstrap_servers) as admin:
+
+        def values() -> list[str | None]:
+            everywhere = (
+                admin.describe_configs(Resource(kind, str(n)), [setting]) for n in range(3)
+            )
+            return [entry.value for entries in everywhere for entry in entries]
+
+        def has(expected: list[str | None]) -> bool:
+            return values() == expected
+
+        unset = values()
+        for number in range(3):
+            resource = Resource(kind, str(number))
+            admin.alter_configs(resource, {setting: value})
+            alone = [*unset[:number], value, *unset[number + 1 :]]
+            eventually(partial(has, alone), f"the setting of broker {number}")
+            admin.alter_configs(resource, unset=[setting])
+            eventually(partial(has, unset), f"what broker {number} had before")
 
 
 def test_a_broker_can_be_stopped_paused_killed_and_comes_back_under_its_address(

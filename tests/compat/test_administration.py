@@ -5,10 +5,10 @@ Runs on Apache Kafka as well; that is where the expected answers come from.
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
 
 import pytest
 
+from compat.conftest import Ask
 from ottla.clients.address import parse_addresses
 from ottla.clients.client import Client
 from ottla.errors import ErrorCode
@@ -17,7 +17,13 @@ from ottla.protocol.messages import alter_client_quotas as alter_quotas
 from ottla.protocol.messages import alter_partition_reassignments as reassign
 from ottla.protocol.messages import alter_replica_log_dirs as log_dirs
 from ottla.protocol.messages import alter_user_scram_credentials as alter_scram
-from ottla.protocol.messages import create_acls, delete_acls, describe_acls
+from ottla.protocol.messages import (
+    create_acls,
+    delete_acls,
+    describe_acls,
+    sasl_authenticate,
+    sasl_handshake,
+)
 from ottla.protocol.messages import describe_client_quotas as describe_quotas
 from ottla.protocol.messages import describe_configs as describe
 from ottla.protocol.messages import describe_quorum as quorum
@@ -29,10 +35,22 @@ from ottla.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from ottla.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
 from ottla.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
+)
+from ottla.protocol.messages.describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from ottla.protocol.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
 )
 from ottla.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -47,33 +65,26 @@ from ottla.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from ottla.protocol.messages.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+from ottla.protocol.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
 from ottla.testing import Broker
 from support.eventually import eventually
 from support.requests import a_topic, metadata
 from support.wire import Connection
 
 NewName = Callable[[], str]
-Answer = TypeVar("Answer", bound=Message)
 
 NO_SUCH_BROKER = 99_999
 TOPIC_RESOURCE, UNKNOWN_RESOURCE, GROUP_RESOURCE = 2, 3, 32
 PREFERRED, UNCLEAN = 0, 1
 SET, DELETE = 0, 1
 DYNAMIC_DEFAULT_BROKER = 3
-
-
-@pytest.fixture
-def ask(bootstrap: str) -> Callable[[Message, type[Answer]], Answer]:
-    """Sends one request in its latest version."""
-
-    async def asked(request: Message, answer: type[Answer]) -> Answer:
-        async with Client(parse_addresses([bootstrap])) as client:
-            return await client.call(request, answer)
-
-    return lambda request, answer: asyncio.run(asked(request, answer))
-
-
-Ask = Callable[[Message, type[Answer]], Answer]
 
 
 def test_the_users_of_a_deleted_topic_hear_of_it_before_it_is_made_anew(
@@ -246,6 +257,48 @@ def test_without_an_authorizer_security_is_disabled(ask: Ask) -> None:
     assert deleted.filter_results[0].error_code == disabled
     question = describe_acls.DescribeAclsRequest(topic, None, literal, None, None, read, allow)
     assert ask(question, describe_acls.DescribeAclsResponse).error_code == disabled
+
+
+def test_without_sasl_nobody_authenticates(ask: Ask) -> None:
+    shaken = ask(sasl_handshake.SaslHandshakeRequest("PLAIN"), sasl_handshake.SaslHandshakeResponse)
+    given = sasl_authenticate.SaslAuthenticateRequest(b"\0alice\0secret")
+    authenticated = ask(given, sasl_authenticate.SaslAuthenticateResponse)
+    assert shaken.error_code == authenticated.error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+@pytest.mark.parametrize(
+    ("question", "answer_class"),
+    [
+        (CreateDelegationTokenRequest(), CreateDelegationTokenResponse),
+        (RenewDelegationTokenRequest(b"token", 1000), RenewDelegationTokenResponse),
+        (ExpireDelegationTokenRequest(b"token", 1000), ExpireDelegationTokenResponse),
+        (DescribeDelegationTokenRequest(), DescribeDelegationTokenResponse),
+    ],
+    ids=["create", "renew", "expire", "describe"],
+)
+def test_on_a_plain_listener_there_are_no_tokens(
+    ask: Ask, question: Message, answer_class: type[Message]
+) -> None:
+    answer = ask(question, answer_class)
+    assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+
+def test_a_broker_that_is_not_there_cannot_be_unregistered(ask: Ask) -> None:
+    answer = ask(UnregisterBrokerRequest(NO_SUCH_BROKER), UnregisterBrokerResponse)
+    assert answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_a_broker_that_runs_stays_registered() -> None:
+    """Kafka would unregister it, for it keeps those that do not run."""
+
+    async def asked(broker: Broker) -> tuple[int, int]:
+        async with Client(parse_addresses([broker.bootstrap_servers])) as client:
+            (own,) = (await client.refresh()).brokers
+            answer = await client.call(UnregisterBrokerRequest(own), UnregisterBrokerResponse)
+            return answer.error_code, len((await client.refresh()).brokers)
+
+    with Broker() as broker:
+        assert asyncio.run(asked(broker)) == (ErrorCode.INVALID_REQUEST, 1)
 
 
 def test_the_resources_with_settings_can_be_listed(

@@ -28,6 +28,7 @@ from ottla.broker.flusher import Flusher
 from ottla.broker.forwarding import forwarding
 from ottla.broker.group_coordinator import GroupCoordinator, GroupDuties
 from ottla.broker.handler_table import HandlerTable, Parts, handler_table
+from ottla.broker.handlers.logger_configs import with_own_loggers
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.in_sync_changes import InSyncChanges
 from ottla.broker.leader_hints import with_leader_hints
@@ -312,9 +313,9 @@ class Broker:
                 clock=self._clock,
             )
         )
-        if not self._is_member:
-            return table
-        return with_leader_hints(forwarding(table, self._metadata, self._peers), view)
+        if self._is_member:
+            table = with_leader_hints(forwarding(table, self._metadata, self._peers), view)
+        return with_own_loggers(table, view.broker_id)
 
     def _start_duties(self) -> None:
         self._housekeeping.start()
@@ -343,10 +344,13 @@ class Broker:
         self._listener = Listener(Address(endpoint.host, endpoint.port), dispatch, limits)
         try:
             bound = await self._listener.open()
-        except (OSError, socket.gaierror) as error:
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if error.errno and not isinstance(error, socket.gaierror):
+                reason = os.strerror(error.errno)  # asyncio puts the address and more before it
             raise ConfigError(
                 "listeners",
-                f"{endpoint} cannot be opened: {error.strerror or error}",
+                f"{endpoint} cannot be opened ({reason})",
                 "choose another address or port, or stop the program that uses it",
             ) from error
         advertised = settings.advertised_endpoints()[0]
@@ -369,7 +373,8 @@ async def _serve(layers: BrokerLayers, ready: Callable[[Broker], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _signalled, stopped)
     broker = Broker(layers, SystemClock())
-    await broker.start()
+    if not await _start(broker, stopped):
+        return
     # What is there now stays: the collector need not look at it ever again.
     gc.collect()
     gc.freeze()
@@ -377,6 +382,23 @@ async def _serve(layers: BrokerLayers, ready: Callable[[Broker], None]) -> None:
     await stopped.wait()
     log.info("stopping")
     await broker.stop()
+
+
+async def _start(broker: Broker, stopped: asyncio.Event) -> bool:
+    """Starts it, unless somebody asks to stop before clients can connect: a broker may wait for its
+    metadata store for long. Whether it has started."""
+    starting = asyncio.ensure_future(broker.start())
+    asked = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait((starting, asked), return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if not starting.done():
+        log.info("asked to stop while starting")
+        starting.cancel()
+    try:
+        await starting
+    except asyncio.CancelledError:
+        return False
+    return True
 
 
 def _signalled(stopped: asyncio.Event) -> None:

@@ -93,7 +93,7 @@ class Controller:
                 case ResourceType.TOPIC:
                     replace_topic_config(draft, name, texts, settings)
                 case ResourceType.BROKER:
-                    replace_broker_config(draft, broker_entity(name, self._view.broker_id), texts)
+                    replace_broker_config(draft, broker_entity(name, draft.base.brokers), texts)
                 case ResourceType.GROUP:
                     replace_group_config(draft, name, texts, settings.groups)
 
@@ -115,7 +115,7 @@ class Controller:
                 case ResourceType.TOPIC:
                     alter_topic_config(draft, name, alterations, settings)
                 case ResourceType.BROKER:
-                    entity = broker_entity(name, self._view.broker_id)
+                    entity = broker_entity(name, draft.base.brokers)
                     alter_broker_config(draft, entity, alterations)
                 case ResourceType.GROUP:
                     alter_group_config(draft, name, alterations, settings.groups)

@@ -10,10 +10,12 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from logging import DEBUG
 from typing import Final, Protocol
 
 from ottla.broker.exchange import Exchange, ParkedExchange, Route
 from ottla.broker.request import Handler, Outcome, Parked, RequestContext, settled
+from ottla.broker.request_log import request_log, tell_request
 from ottla.errors import ErrorCode, FrameTooLarge, UnknownApi, UnsupportedVersion
 from ottla.net.server_connection import Peer, Promised
 from ottla.protocol.api import APIS, ApiKey, api_of
@@ -62,6 +64,8 @@ class Dispatch:
             raise FrameTooLarge(len(frame), route.frame_bytes_max)
         request = route.decode(frame, body)
         context = RequestContext(version, header.client_id, peer)
+        if request_log.isEnabledFor(DEBUG):
+            tell_request(route.key, context, len(frame))
         interception = self._interception
         if interception is not None and interception.concerns(route.key):
             # It may wait, and by then the frame's buffer is another's.

@@ -16,7 +16,7 @@ from ottla.broker.controller import Controller
 from ottla.broker.coordinator import Coordinator
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.group_coordinator import GroupCoordinator
-from ottla.broker.handlers.acls import CreateAclsHandler, DeleteAclsHandler, DescribeAclsHandler
+from ottla.broker.handlers.acls import create_acls, delete_acls, describe_acls
 from ottla.broker.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
 from ottla.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
 from ottla.broker.handlers.alter_configs import AlterConfigsHandler
@@ -29,6 +29,12 @@ from ottla.broker.handlers.client_quotas import (
 from ottla.broker.handlers.controlled_shutdown import ControlledShutdownHandler
 from ottla.broker.handlers.create_partitions import CreatePartitionsHandler
 from ottla.broker.handlers.create_topics import CreateTopicsHandler
+from ottla.broker.handlers.delegation_tokens import (
+    create_delegation_token,
+    describe_delegation_token,
+    expire_delegation_token,
+    renew_delegation_token,
+)
 from ottla.broker.handlers.delete_records import DeleteRecordsHandler
 from ottla.broker.handlers.delete_topics import DeleteTopicsHandler
 from ottla.broker.handlers.describe_cluster import DescribeClusterHandler
@@ -60,6 +66,7 @@ from ottla.broker.handlers.partition_reassignments import (
     ListPartitionReassignmentsHandler,
 )
 from ottla.broker.handlers.produce import ProduceHandler
+from ottla.broker.handlers.sasl import sasl_authenticate, sasl_handshake
 from ottla.broker.handlers.scram_credentials import (
     AlterUserScramCredentialsHandler,
     DescribeUserScramCredentialsHandler,
@@ -70,6 +77,7 @@ from ottla.broker.handlers.transaction_administration import (
     ListTransactionsHandler,
 )
 from ottla.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
+from ottla.broker.handlers.unregister_broker import UnregisterBrokerHandler
 from ottla.broker.handlers.update_features import UpdateFeaturesHandler
 from ottla.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from ottla.broker.housekeeping import Housekeeping
@@ -185,6 +193,7 @@ def _cluster(parts: Parts) -> HandlerTable:
         ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsHandler(partitions, directory),
         ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsHandler(partitions, directory),
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdownHandler(leaderships),
+        ApiKey.UNREGISTER_BROKER: UnregisterBrokerHandler(view),
         ApiKey.ELECT_LEADERS: ElectLeadersHandler(leaderships),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignmentsHandler(leaderships),
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignmentsHandler(view),
@@ -193,9 +202,15 @@ def _cluster(parts: Parts) -> HandlerTable:
 
 def _security(parts: Parts) -> HandlerTable:
     return {
-        ApiKey.DESCRIBE_ACLS: DescribeAclsHandler(),
-        ApiKey.CREATE_ACLS: CreateAclsHandler(),
-        ApiKey.DELETE_ACLS: DeleteAclsHandler(),
+        ApiKey.SASL_HANDSHAKE: sasl_handshake(),
+        ApiKey.SASL_AUTHENTICATE: sasl_authenticate(),
+        ApiKey.CREATE_DELEGATION_TOKEN: create_delegation_token(),
+        ApiKey.RENEW_DELEGATION_TOKEN: renew_delegation_token(),
+        ApiKey.EXPIRE_DELEGATION_TOKEN: expire_delegation_token(),
+        ApiKey.DESCRIBE_DELEGATION_TOKEN: describe_delegation_token(),
+        ApiKey.DESCRIBE_ACLS: describe_acls(),
+        ApiKey.CREATE_ACLS: create_acls(),
+        ApiKey.DELETE_ACLS: delete_acls(),
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsHandler(parts.view),
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS: AlterUserScramCredentialsHandler(parts.controller),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import IntEnum
 from typing import Final
 
@@ -10,6 +11,8 @@ from ottla.errors import InvalidRequest
 
 CLUSTER_DEFAULT: Final = ""
 """As the name of a broker: the settings that all brokers share."""
+BROKER_LOGGER: Final = 8
+"""A broker's loggers, whose levels it keeps to itself: nothing of them is metadata."""
 
 
 class ResourceType(IntEnum):
@@ -30,10 +33,16 @@ def resource_type(number: int) -> ResourceType:
         ) from None
 
 
-def broker_entity(name: str, broker_id: int) -> str:
-    """The name under which a broker's settings are stored; only its own and the shared ones."""
+def broker_entity(name: str, brokers: Container[int]) -> str:
+    """The name under which the settings of one of these brokers, or the shared ones, are stored."""
     if name == CLUSTER_DEFAULT:
         return DEFAULT_ENTITY
+    if not name.isdecimal() or int(name) not in brokers:
+        raise InvalidRequest(f"there is no broker {name!r} in this cluster")
+    return str(int(name))
+
+
+def check_own(name: str, broker_id: int) -> None:
+    """InvalidRequest where a broker is asked for what only another knows."""
     if name != str(broker_id):
         raise InvalidRequest(f"broker {name} was asked of broker {broker_id}; ask that one")
-    return name

@@ -1,4 +1,4 @@
-"""Settings of topics and brokers: read them, set them, give them back their defaults."""
+"""Settings of topics, brokers and loggers: read them, set them, give them back their defaults."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class ResourceKind(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    LOGGER = 8
 
 
 class ConfigSource(IntEnum):
@@ -45,6 +46,7 @@ class ConfigSource(IntEnum):
     DEFAULT_BROKER = 3
     STATIC = 4
     DEFAULT = 5
+    LOGGER = 6
 
     @property
     def words(self) -> str:
@@ -59,6 +61,7 @@ _SOURCE_WORDS: Final = {
     ConfigSource.DEFAULT_BROKER: "all brokers, live",
     ConfigSource.STATIC: "broker, at start",
     ConfigSource.DEFAULT: "default",
+    ConfigSource.LOGGER: "logger",
 }
 _SET: Final = 0
 _UNSET: Final = 1
@@ -66,7 +69,7 @@ _UNSET: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A topic by name or a broker by number; a broker with an empty name means all brokers."""
+    """A topic by name, or a broker or its loggers by number; no number means all brokers."""
 
     kind: ResourceKind
     name: str
@@ -74,12 +77,14 @@ class Resource:
     def __str__(self) -> str:
         if self.kind is ResourceKind.BROKER and not self.name:
             return "all brokers"
+        if self.kind is ResourceKind.LOGGER:
+            return f"the loggers of broker {self.name!r}"
         return f"{self.kind.name.lower()} {self.name!r}"
 
     @property
     def destination(self) -> BrokerId:
-        """A broker answers for its own settings; any broker for a topic's."""
-        if self.kind is ResourceKind.BROKER and self.name.isdigit():
+        """A broker answers for itself; any broker for a topic."""
+        if self.kind is not ResourceKind.TOPIC and self.name.isdigit():
             return BrokerId(int(self.name))
         return ANY_BROKER
 

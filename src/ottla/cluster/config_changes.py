@@ -69,7 +69,7 @@ def alter_topic_config(
         return render(getattr(defaults, declared.attribute)) or ""
 
     wanted = dict(topic.configs)
-    for each in _once_each(alterations):
+    for each in once_each(alterations):
         declared = _known(each, known, scope="topic")
         if declared is not None:
             _alter(wanted, each, declared, wanted.get(each.name, in_force(declared)))
@@ -94,7 +94,7 @@ def alter_broker_config(
     """Change some of a broker's run-time settings."""
     known = broker_declarations()
     wanted = dict(draft.broker_config(broker).configs)
-    for each in _once_each(alterations):
+    for each in once_each(alterations):
         declared = _known(each, known, scope="broker")
         if declared is not None:
             _alter(wanted, each, declared, wanted.get(each.name, render(declared.default) or ""))
@@ -127,14 +127,15 @@ def alter_group_config(
     """Change some of a group's own settings."""
     known = group_declarations()
     wanted = dict(draft.entity_config(layout.group_entity(group_id)).configs)
-    for each in _once_each(alterations):
+    for each in once_each(alterations):
         declared = _known(each, known, scope="group")
         if declared is not None:
             _alter(wanted, each, declared, wanted.get(each.name, render(declared.default) or ""))
     replace_group_config(draft, group_id, wanted, settings)
 
 
-def _once_each(alterations: Sequence[Alteration]) -> Sequence[Alteration]:
+def once_each(alterations: Sequence[Alteration]) -> Sequence[Alteration]:
+    """The alterations, unless two are of the same setting."""
     seen: set[str] = set()
     for each in alterations:
         if each.name in seen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -416,3 +417,20 @@ def test_who_parked_a_request_hears_that_its_client_is_gone() -> None:
         assert promise.cancelled()
 
     run(scenario())
+
+
+def test_who_asks_for_what_is_logged_for_those_who_want_to_see_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        dispatch = a_dispatch(fine)
+        for level in (logging.INFO, logging.DEBUG):
+            caplog.set_level(level, "ottla.requests")
+            await reply_of(dispatch, a_frame(group="secret"))
+
+    run(scenario())
+    (told,) = caplog.messages
+    assert (
+        told
+        == f"HEARTBEAT v{VERSION} from 'client' at here:1, {len(a_frame(group='secret'))} bytes"
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.broker.request import RequestContext
+from ottla.broker.handlers.refused import RefusedHandler
 from ottla.errors import ErrorCode
 from ottla.protocol.messages.create_acls import (
     AclCreationResult,
@@ -24,44 +24,35 @@ from ottla.protocol.messages.describe_acls import DescribeAclsRequest, DescribeA
 NO_AUTHORIZER: Final = "this broker has no authorizer: everybody may do everything"
 
 
-class DescribeAclsHandler:
+def describe_acls() -> RefusedHandler:
     """Tells that there are no rules."""
 
-    async def handle(
-        self, request: DescribeAclsRequest, _context: RequestContext
-    ) -> DescribeAclsResponse:
-        return self.refuse(request, ErrorCode.SECURITY_DISABLED)
-
-    def refuse(self, _request: DescribeAclsRequest, code: ErrorCode) -> DescribeAclsResponse:
+    def worded(_request: DescribeAclsRequest, code: ErrorCode) -> DescribeAclsResponse:
         return DescribeAclsResponse(error_code=code, error_message=_reason(code))
 
+    return RefusedHandler(ErrorCode.SECURITY_DISABLED, worded)
 
-class CreateAclsHandler:
+
+def create_acls() -> RefusedHandler:
     """Adds no rule."""
 
-    async def handle(
-        self, request: CreateAclsRequest, _context: RequestContext
-    ) -> CreateAclsResponse:
-        return self.refuse(request, ErrorCode.SECURITY_DISABLED)
-
-    def refuse(self, request: CreateAclsRequest, code: ErrorCode) -> CreateAclsResponse:
+    def worded(request: CreateAclsRequest, code: ErrorCode) -> CreateAclsResponse:
         return CreateAclsResponse(
             results=[AclCreationResult(code, _reason(code)) for _ in request.creations]
         )
 
+    return RefusedHandler(ErrorCode.SECURITY_DISABLED, worded)
 
-class DeleteAclsHandler:
+
+def delete_acls() -> RefusedHandler:
     """Finds no rule to delete."""
 
-    async def handle(
-        self, request: DeleteAclsRequest, _context: RequestContext
-    ) -> DeleteAclsResponse:
-        return self.refuse(request, ErrorCode.SECURITY_DISABLED)
-
-    def refuse(self, request: DeleteAclsRequest, code: ErrorCode) -> DeleteAclsResponse:
+    def worded(request: DeleteAclsRequest, code: ErrorCode) -> DeleteAclsResponse:
         return DeleteAclsResponse(
             filter_results=[DeleteAclsFilterResult(code, _reason(code)) for _ in request.filters]
         )
+
+    return RefusedHandler(ErrorCode.SECURITY_DISABLED, worded)
 
 
 def _reason(code: ErrorCode) -> str:

@@ -1,13 +1,19 @@
-"""DescribeConfigs: every setting of a topic, broker or group, and where its value comes from."""
+"""DescribeConfigs: settings of topics, brokers, groups and loggers, and where a value is from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from ottla.broker.cluster_view import ClusterView
+from ottla.broker.loggers import describe_loggers
 from ottla.broker.request import RequestContext
-from ottla.broker.resources import ResourceType, broker_entity, resource_type
-from ottla.cluster.layout import DEFAULT_ENTITY
+from ottla.broker.resources import (
+    BROKER_LOGGER,
+    CLUSTER_DEFAULT,
+    ResourceType,
+    check_own,
+    resource_type,
+)
 from ottla.errors import ErrorCode, OttlaError, UnknownTopic
 from ottla.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -74,6 +80,9 @@ class DescribeConfigsHandler:
     def _described(self, resource: DescribeConfigsResource) -> Iterable[DescribedSetting]:
         name = resource.resource_name
         image, layers = self._view.image, self._view.layers
+        if resource.resource_type == BROKER_LOGGER:
+            check_own(name, self._view.broker_id)
+            return describe_loggers()
         kind = resource_type(resource.resource_type)
         if kind is ResourceType.TOPIC:
             topic = image.topics.get(name)
@@ -83,10 +92,11 @@ class DescribeConfigsHandler:
         if kind is ResourceType.GROUP:
             return describe_group(image.group_configs(name), layers)
         described = describe_broker(layers)
-        if broker_entity(name, self._view.broker_id) != DEFAULT_ENTITY:
-            return described
-        shared = ConfigSource.DYNAMIC_DEFAULT_BROKER
-        return [setting for setting in described if setting.source is shared]
+        if name == CLUSTER_DEFAULT:
+            shared = ConfigSource.DYNAMIC_DEFAULT_BROKER
+            return [setting for setting in described if setting.source is shared]
+        check_own(name, self._view.broker_id)
+        return described
 
 
 def _entry(

@@ -36,7 +36,7 @@ class IncrementalAlterConfigsHandler:
         self, request: IncrementalAlterConfigsRequest, code: ErrorCode
     ) -> IncrementalAlterConfigsResponse:
         return IncrementalAlterConfigsResponse(
-            responses=[_answer(resource, code, code.sentence) for resource in request.resources]
+            responses=[answer_to(resource, code, code.sentence) for resource in request.resources]
         )
 
     async def _alter(
@@ -46,12 +46,17 @@ class IncrementalAlterConfigsHandler:
             await self._controller.alter_configs(
                 resource_type(resource.resource_type),
                 resource.resource_name,
-                [_alteration(config) for config in resource.configs],
+                alterations_of(resource),
                 validate_only=validate_only,
             )
         except OttlaError as error:
-            return _answer(resource, error.code, str(error))
-        return _answer(resource, ErrorCode.NONE, None)
+            return answer_to(resource, error.code, str(error))
+        return answer_to(resource, ErrorCode.NONE, None)
+
+
+def alterations_of(resource: AlterConfigsResource) -> list[Alteration]:
+    """What is asked for."""
+    return [_alteration(config) for config in resource.configs]
 
 
 def _alteration(config: AlterableConfig) -> Alteration:
@@ -62,9 +67,10 @@ def _alteration(config: AlterableConfig) -> Alteration:
     return Alteration(config.name, operation, config.value)
 
 
-def _answer(
+def answer_to(
     resource: AlterConfigsResource, code: ErrorCode, message: str | None
 ) -> AlterConfigsResourceResponse:
+    """How it went with one resource."""
     return AlterConfigsResourceResponse(
         code, message, resource.resource_type, resource.resource_name
     )

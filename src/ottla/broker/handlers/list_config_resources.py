@@ -7,7 +7,7 @@ from typing import Final
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.request import RequestContext
-from ottla.broker.resources import ResourceType
+from ottla.broker.resources import BROKER_LOGGER, ResourceType
 from ottla.cluster import layout
 from ottla.errors import ErrorCode
 from ottla.protocol.messages.list_config_resources import (
@@ -16,9 +16,8 @@ from ottla.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 
-_BROKER_LOGGER: Final = 8
 _CLIENT_METRICS: Final = 16
-_KNOWN: Final = frozenset({*ResourceType, _BROKER_LOGGER, _CLIENT_METRICS})
+_KNOWN: Final = frozenset({*ResourceType, BROKER_LOGGER, _CLIENT_METRICS})
 """What clients may ask for; of some kinds there are none here."""
 
 
@@ -35,7 +34,7 @@ class ListConfigResourcesHandler:
         if context.version == 0:
             wanted = (_CLIENT_METRICS,)
         elif not request.resource_types:
-            wanted = ResourceType
+            wanted = sorted(_KNOWN)
         resources: list[ConfigResource] = []
         for kind in wanted:
             if kind not in _KNOWN:
@@ -49,15 +48,11 @@ class ListConfigResourcesHandler:
         return ListConfigResourcesResponse(error_code=code)
 
     def _names(self, kind: int) -> Iterable[str]:
-        match kind:
-            case ResourceType.TOPIC:
-                return self._view.image.topics
-            case ResourceType.BROKER:
-                return map(str, self._view.image.brokers)
-            case ResourceType.GROUP:
-                return self._groups()
-            case _:
-                return ()
+        if kind == ResourceType.TOPIC:
+            return self._view.image.topics
+        if kind in (ResourceType.BROKER, BROKER_LOGGER):
+            return map(str, self._view.image.brokers)
+        return self._groups() if kind == ResourceType.GROUP else ()
 
     def _groups(self) -> Iterable[str]:
         for entity, config in self._view.image.entity_configs.items():
