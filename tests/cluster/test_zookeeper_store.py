@@ -135,6 +135,24 @@ def test_a_restarted_server_finds_session_and_watchers_again(own_zookeeper: ZooK
     play(scenario)
 
 
+def test_a_server_that_does_not_answer_the_greeting_is_tried_again_within_the_session(
+    shared_zookeeper: ZooKeeper,
+) -> None:
+    async def scenario() -> None:
+        with ZooKeeperProxy(shared_zookeeper.servers[0].port) as proxy:
+            path = f"{uuid.uuid4().hex}?session_timeout_ms=12000"
+            async with a_store(f"zookeeper://{proxy.host_and_port}/{path}") as store:
+                await store.multi([Create("/stays", is_ephemeral=True)])
+                events, session_id = events_of(store), store.session.id
+                proxy.ignore_next_connection()
+                proxy.cut()
+                await until(lambda: not store.is_connected, "the loss of the connection")
+                assert await store.get("/stays") is not None
+                assert (store.session.id, events) == (session_id, [])
+
+    play(scenario)
+
+
 def test_a_broker_cut_off_doubts_its_session_before_zookeeper_ends_it(
     shared_zookeeper: ZooKeeper,
 ) -> None:

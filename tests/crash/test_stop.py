@@ -3,10 +3,11 @@
 import signal
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 from support.batches import batch
-from support.broker_process import BrokerProcess
+from support.broker_process import BrokerProcess, free_port
 from support.eventually import eventually
 from support.requests import (
     FETCH,
@@ -62,6 +63,18 @@ def test_sigterm_does_not_wait_for_idle_or_waiting_connections(own_broker: OwnBr
     for connection in (*idle, half):
         assert connection.is_closed_by_peer()
         connection.close()
+
+
+def test_a_broker_that_still_waits_for_its_metadata_stops_when_asked(tmp_path: Path) -> None:
+    nobody = f"zookeeper://127.0.0.1:{free_port()}"
+    broker = BrokerProcess(tmp_path / "data", settings={"metadata": nobody})
+    with (tmp_path / "err").open("wb") as errors:
+        process = subprocess.Popen(broker.command(), stderr=errors)
+    eventually(lambda: nobody in (tmp_path / "err").read_text(), "word of the trouble")
+    process.terminate()
+    assert process.wait(REFUSED_SECONDS_MAX) == 0
+    told = (tmp_path / "err").read_text()
+    assert (told.count(nobody), "Traceback" in told) == (1, False)
 
 
 def test_asked_a_second_time_it_leaves_at_once_and_loses_nothing(own_broker: OwnBroker) -> None:

@@ -28,6 +28,7 @@ class ZooKeeperProxy:
         self._lose_request = False
         self._lose_answer = False
         self._lost_number: int | None = None
+        self._is_deaf_once = False
         self.was_lost = threading.Event()
         """Set once what was to be lost is lost."""
 
@@ -55,6 +56,10 @@ class ZooKeeperProxy:
         self.was_lost.clear()
         self._lose_answer, self._lose_request = was_done, not was_done
 
+    def ignore_next_connection(self) -> None:
+        """Take the next connection and never answer it, like a server that is starting."""
+        self._is_deaf_once = True
+
     def stall(self) -> None:
         """Let nothing through from now on; connections stay open and new ones hang."""
         self._flowing.clear()
@@ -77,6 +82,9 @@ class ZooKeeperProxy:
 
     def _serve(self, client: socket.socket) -> None:
         self._open.add(client)
+        if self._is_deaf_once:
+            self._is_deaf_once = False
+            return
         self._flowing.wait()
         try:
             server = socket.create_connection(("127.0.0.1", self._upstream_port), timeout=10)

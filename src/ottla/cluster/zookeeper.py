@@ -57,6 +57,7 @@ from ottla.cluster.zookeeper_client import (
     Troubled,
     ZooKeeperClient,
 )
+from ottla.cluster.zookeeper_reach import Reach
 from ottla.model.clock import Clock
 
 PACKET_BYTES_MAX: Final = 1_000_000
@@ -106,10 +107,9 @@ class ZooKeeperStore:
         self._loop = asyncio.get_running_loop()
         self._watchers = Watchers(self._loop)
         self._untold: dict[NodeChanged, None] = {}
-        self._connected = asyncio.Event()
+        self._reach = Reach(str(address))
         self._is_closed = False
         self._is_open = False
-        self._last_trouble = "nothing answers"
         self._heartbeat: asyncio.TimerHandle | None = None
         self._beat: asyncio.Future[Any] | None = None
         self._client = ZooKeeperClient(address, clock, self._on_event)
@@ -130,7 +130,7 @@ class ZooKeeperStore:
 
     @property
     def is_connected(self) -> bool:
-        return self._connected.is_set()
+        return self._reach.is_connected
 
     @property
     def multi_bytes_max(self) -> int:
@@ -197,13 +197,13 @@ class ZooKeeperStore:
         self._client.start()
         try:
             async with asyncio.timeout(seconds_max):
-                await self._connected.wait()
+                await self._reach.wait()
                 await self._make_chroot()
                 await self._watch_branch()
         except TimeoutError:
             raise StoreUnreachable(
                 f"{self.address} gave no session within {seconds_max:g} seconds"
-                f" ({self._last_trouble}); check the address and that a quorum of servers runs"
+                f" ({self._reach.trouble}); check the address and that a quorum of servers runs"
             ) from None
         self._is_open = True
         self._keep_alive()
@@ -235,16 +235,18 @@ class ZooKeeperStore:
                 self._on_change(event)
             case Connected():
                 self.session.begin(event.session_id, event.timeout_ms, event.asked_at_ms)
-                self._connected.set()
+                self._reach.begin()
                 if self._is_open:
                     self._watch_again()
+            case Disconnected() if self._is_closed:
+                self._reach.end()
             case Disconnected():
-                self._connected.clear()
+                self._reach.lose()
             case Expired():
-                self._connected.clear()
+                self._reach.end()
                 self.session.expire()
             case Troubled():
-                self._last_trouble = event.reason
+                self._reach.fail(event.reason)
 
     def _watch_again(self) -> None:
         def confirmed(answer: asyncio.Future[Any]) -> None:
@@ -272,7 +274,7 @@ class ZooKeeperStore:
     def _keep_alive(self) -> None:
         """Ask for an answer that only a living session gets, and look at the deadline."""
         self.session.doubt(self._clock.monotonic_ms())
-        if self._connected.is_set() and (self._beat is None or self._beat.done()):
+        if self._reach.is_connected and (self._beat is None or self._beat.done()):
             self._beat = self._ask(wire.Sync(self._branch.root))
             self._beat.add_done_callback(_ignore_failure)
         period_ms = max(self.session.timeout_ms, 1_000) / HEARTBEATS_PER_TIMEOUT
@@ -312,7 +314,7 @@ class ZooKeeperStore:
                         return answers[1:]
                     if refusal := next((e for e in failures if isinstance(e, Refused)), None):
                         raise StoreFailed(f"{self.address}: {refusal}")
-                    self._last_trouble = str(failures[0])
+                    self._reach.trouble = str(failures[0])
         except TimeoutError:
             raise self._unreachable() from None
 
@@ -339,7 +341,7 @@ class ZooKeeperStore:
     async def _connected_or_closed(self) -> None:
         if self._is_closed:
             raise StoreFailed("the metadata store is closed")
-        await self._connected.wait()
+        await self._reach.wait()
 
     @property
     def _patience_seconds(self) -> float:
@@ -349,7 +351,7 @@ class ZooKeeperStore:
     def _unreachable(self) -> StoreUnreachable:
         return StoreUnreachable(
             f"{self.address} has not answered for {self._patience_seconds:g} seconds"
-            f" ({self._last_trouble})"
+            f" ({self._reach.trouble})"
         )
 
     # Reading many nodes.

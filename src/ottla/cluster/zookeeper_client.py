@@ -1,9 +1,9 @@
 """One connection to ZooKeeper: kazoo in its own thread, this process's event loop on our side.
 
 All that touches kazoo is in this file. kazoo keeps the connection (hosts, TLS, authentication,
-pings, sessions); three things it does not offer are taken from its inside, on the instance:
-`_call` (send any request), `_read_watch_event` (lasting watches) and `_connect` (when a session was
-asked for, and the timeout the server granted).
+pings, sessions); four things it does not offer are taken from its inside, on the instance:
+`_call` (send any request), `_read_watch_event` (lasting watches), `_connect` (when a session was
+asked for, and the timeout the server granted) and `_invoke` (how long it waits to be taken up).
 
 Everything kazoo's thread learns goes through one queue to the loop, in the order it was learned:
 a change is told before the answer to whatever was asked after it.
@@ -37,9 +37,22 @@ from ottla.model.clock import Clock
 RECONNECT_SECONDS_MAX: Final = 1.0
 CONNECT_SECONDS_MIN: Final = 1.0
 REVIVE_SECONDS: Final = 1.0
-_INSIDE: Final = ("_read_watch_event", "_connect")
+GREETINGS_PER_TIMEOUT: Final = 3
+"""A server that is starting may take a connection and never answer: there must be time for others,
+and for the same one again, before the session is over."""
+_INSIDE: Final = ("_read_watch_event", "_connect", "_invoke")
 
 log = logging.getLogger(__name__)
+
+
+def _kazoo_log() -> logging.Logger:
+    """kazoo has two lines for every attempt to connect: only for those who want to see all."""
+    logger = logging.getLogger(f"{__name__}.kazoo")
+    if not logger.filters:
+        logger.addFilter(
+            lambda record: record.levelno >= logging.ERROR or log.isEnabledFor(logging.DEBUG)
+        )
+    return logger
 
 
 class Request(Protocol):
@@ -203,12 +216,14 @@ class ZooKeeperClient:
             keyfile_password=options.tls_key_password or None,
             verify_certs=options.tls_verify,
             check_hostname=options.tls_verify and options.tls_check_hostname,
+            logger=_kazoo_log(),
         )
         connection = client._connection
         if not all(callable(getattr(connection, name, None)) for name in _INSIDE):
             raise RuntimeError("this version of kazoo is not one Ottla knows; install kazoo 2.11")
         connection._read_watch_event = self._event_told
         connection._connect = self._timed(connection._connect)
+        connection._invoke = _hurried(connection._invoke, timeout_seconds / GREETINGS_PER_TIMEOUT)
         client.add_listener(self._state_changed)
         return client
 
@@ -300,6 +315,11 @@ def _handler(timeout_seconds: float, host_count: int) -> Any:
 
     handler.create_connection = connect_soon
     return handler
+
+
+def _hurried(invoke: Callable[..., Any], seconds_max: float) -> Callable[..., Any]:
+    """kazoo's greeting of a server, for which it would wait a whole session timeout."""
+    return lambda seconds, *request, **more: invoke(min(seconds, seconds_max), *request, **more)
 
 
 def _auth_data(address: ZooKeeperAddress) -> list[tuple[str, str]]:
