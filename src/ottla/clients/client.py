@@ -19,8 +19,9 @@ from typing import Final, TypeVar
 
 from ottla.clients.address import Address
 from ottla.clients.broker_connection import BrokerConnection, ConnectionOptions, Response
+from ottla.clients.broker_search import search_broker
 from ottla.clients.client_metrics import ClientCounters, ClientMetrics
-from ottla.clients.failures import NoBrokerReachable, TopicNotFound, refusal
+from ottla.clients.failures import BrokerNotThere, NoBrokerReachable, TopicNotFound, refusal
 from ottla.clients.leader_hints import LeaderHint, newer, with_hint
 from ottla.clients.metadata import NO_BROKER, ClusterPicture, PartitionInfo, TopicInfo, picture_from
 from ottla.clients.retry import RetryPolicy, retry
@@ -228,7 +229,7 @@ class Client:
         broker = self._picture.brokers.get(to)
         if broker is None:
             # It may come back, or what was asked of it may be another's by then.
-            raise ConnectionFailed(f"broker {to}", f"broker {to} is not in the cluster")
+            raise BrokerNotThere(to)
         return await self._connection_at(broker.address, lane)
 
     async def _any_connection(self) -> BrokerConnection:
@@ -236,21 +237,13 @@ class Client:
             if connection.is_open and lane == MAIN_LANE and self._is_credible(connection):
                 return connection
         advertised = [broker.address for broker in self._picture.brokers.values()]
-        tried: list[tuple[Address, OttlaError]] = []
-        silent: BrokerConnection | None = None
-        for address in dict.fromkeys((*advertised, *self._bootstrap)):
-            try:
-                connection = await self._connection_at(address, MAIN_LANE)
-            except ConnectionFailed as error:
-                tried.append((address, error))
-                continue
-            if not connection.versions.is_assumed:
-                return connection
-            # An old broker, or a proxy before one that is away: others may say more.
-            silent = silent or connection
-        if silent is None or not self._is_credible(silent):
-            raise NoBrokerReachable(tried, was_reachable=bool(advertised))
-        return silent
+        addresses = dict.fromkeys((*advertised, *self._bootstrap))
+        search = await search_broker(addresses, lambda at: self._connection_at(at, MAIN_LANE))
+        if search.found is not None:
+            return search.found
+        if search.silent is None or not self._is_credible(search.silent):
+            raise NoBrokerReachable(search.failed, was_reachable=bool(advertised))
+        return search.silent
 
     def _is_credible(self, connection: BrokerConnection) -> bool:
         """Where one broker has said what it offers, none is too old to do so."""

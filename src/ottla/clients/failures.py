@@ -1,6 +1,8 @@
 """What can go wrong for a client, beyond what a broker answers and what the connection does.
 
 OttlaError
+├── ConnectionFailed
+│   └── BrokerNotThere         the cluster has no broker of that number now
 ├── NoBrokerReachable          none of the addresses answers
 ├── BrokerTooOld               no common version of an API
 └── RequestFailed
@@ -26,7 +28,7 @@ from ottla.errors import (
     ProtocolError,
     RequestFailed,
 )
-from ottla.model.ids import Offset, TopicPartition
+from ottla.model.ids import BrokerId, Offset, TopicPartition
 from ottla.net.client_connection import ConnectionFailed, NotABroker
 
 if TYPE_CHECKING:
@@ -46,6 +48,14 @@ class NoBrokerReachable(OttlaError):
         """Some broker answered before: it may be restarting, so that trying again can help."""
         reasons = "; ".join(dict.fromkeys(str(error) for _, error in tried))
         super().__init__(reasons or "no broker is known")
+
+
+class BrokerNotThere(ConnectionFailed):
+    """The cluster's metadata has no such broker now; it may come back."""
+
+    def __init__(self, broker: BrokerId) -> None:
+        self.broker = broker
+        super().__init__(f"broker {broker}", f"broker {broker} is not in the cluster")
 
 
 class BrokerTooOld(OttlaError):

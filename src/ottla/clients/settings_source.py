@@ -65,6 +65,10 @@ class SettingsSource:
         self._scope = scope
         self._given: dict[str, object] = {}
         from_config = read_file(Path(config)) if isinstance(config, str | Path) else config or {}
+        if not isinstance(from_config, Mapping):
+            raise ConfigError(
+                "config", f"{config!r} is refused", "give a mapping of names, or the path of a file"
+            )
         for name, value in (*from_config.items(), *keywords.items()):
             self._given[name.replace("_", ".")] = value
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from ottla.clients.address import Address
+from ottla.clients.broker_connection import ConnectionOptions
 from ottla.clients.client import Client, ClientOptions
 from ottla.clients.client_metrics import ClientMetrics
 from ottla.clients.cluster import describe_cluster
@@ -92,6 +93,19 @@ def test_an_address_that_takes_connections_and_says_nothing_is_passed_over(
                 assert [each.address for each in picture.brokers.values()] == [broker.address]
                 await client.refresh()
             assert proxy.versions_seen(ApiKey.METADATA) == []
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_hangs_does_not_keep_clients_from_the_others(a_broker) -> None:
+    patient = ClientOptions(ConnectionOptions(request_timeout_s=3600.0))
+
+    async def main() -> None:
+        async with a_broker() as hanging, a_broker() as broker:
+            hanging.answers[ApiKey.API_VERSIONS] = lambda request, version: b""
+            async with Client([hanging.address, broker.address], patient) as client:
+                assert (await client.topic("t")).name == "t"
+            assert hanging.versions_seen(ApiKey.API_VERSIONS)
 
     asyncio.run(main())
 

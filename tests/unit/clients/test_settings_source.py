@@ -32,6 +32,11 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
         SettingsSource("producer", None, {"linger_mss": 20}).check_names(BOTH)
 
 
+def test_a_config_that_is_neither_names_nor_a_file_is_refused() -> None:
+    with pytest.raises(ConfigError, match="mapping of names"):
+        SettingsSource("producer", 5, {})  # type: ignore[arg-type]
+
+
 def test_names_of_the_jvm_are_passed_over() -> None:
     source = SettingsSource("producer", {"key.serializer": "org.example.Some"}, {})
 
