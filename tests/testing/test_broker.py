@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import pathlib
+import subprocess
+import sys
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from ottla import aio
 from ottla.errors import ErrorCode
 from ottla.testing import Broker, BrokerFailedToStart, ChildBroker
 from support.eventually import eventually
@@ -49,6 +53,12 @@ def test_two_brokers_live_side_by_side() -> None:
         assert one.bootstrap_servers != other.bootstrap_servers
         produce(one, "t", b"1")
         assert "t" not in an_admin(other).list_topics(timeout=5).topics
+
+
+def test_a_broker_that_runs_is_not_started_again(ottla_broker: Broker) -> None:
+    with pytest.raises(RuntimeError, match="restart"):
+        ottla_broker.start()
+    produce(ottla_broker, "still", b"there")
 
 
 def test_data_outlives_a_restart_on_the_same_port(ottla_broker: Broker) -> None:
@@ -116,6 +126,38 @@ def test_the_clock_does_not_go_back(ottla_broker: Broker) -> None:
         ottla_broker.clock.advance(seconds=-1)
 
 
+def test_a_clock_can_be_turned_before_its_broker_starts() -> None:
+    broker = Broker()
+    before_ms = broker.clock.now_ms()
+    broker.clock.advance(hours=1)
+    with broker:
+        assert broker.clock.now_ms() >= before_ms + 3_600_000
+
+
+def test_a_broker_lives_and_ends_inside_a_running_loop() -> None:
+    async def use_one() -> pathlib.Path:
+        with Broker() as broker:
+            async with aio.Producer(broker.bootstrap_servers) as producer:
+                await (await producer.send("t", b"1"))
+            return broker.data
+
+    assert not asyncio.run(use_one()).exists()
+
+
+def test_the_data_of_a_broker_that_nobody_closed_goes_with_the_process() -> None:
+    forgetful = "from ottla.testing import Broker; b = Broker(); b.start(); print(b.data)"
+    done = subprocess.run([sys.executable, "-c", forgetful], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not pathlib.Path(done.stdout.strip()).exists()
+
+
+def test_settings_may_be_numbers() -> None:
+    with Broker(settings={"num.partitions": 6}) as broker:  # type: ignore[dict-item]
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, **QUIET})
+        admin.create_topics([NewTopic("six")])["six"].result(10)
+        assert len(admin.list_topics("six", 10).topics["six"].partitions) == 6
+
+
 def test_a_failure_to_order_is_seen_by_the_client_as_often_as_ordered(
     ottla_broker: Broker,
 ) -> None:
@@ -169,6 +211,16 @@ def test_apis_are_known_by_any_spelling_of_their_name(ottla_broker: Broker, name
 def test_an_api_that_does_not_exist_cannot_fail(ottla_broker: Broker) -> None:
     with pytest.raises(ValueError, match="Producer"):
         ottla_broker.faults.fail("Producer", "POLICY_VIOLATION")
+
+
+def test_an_error_that_does_not_exist_cannot_be_ordered(ottla_broker: Broker) -> None:
+    with pytest.raises(ValueError, match="NO_LEADER"):
+        ottla_broker.faults.fail("Produce", "NO_LEADER")
+
+
+def test_a_delay_is_not_negative(ottla_broker: Broker) -> None:
+    with pytest.raises(ValueError, match="zero or more"):
+        ottla_broker.faults.delay("Fetch", seconds=-1)
 
 
 def test_a_child_broker_is_killed_and_comes_back_with_its_data() -> None:

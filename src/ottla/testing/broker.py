@@ -6,7 +6,8 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Coroutine, Mapping
+import weakref
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -46,11 +47,13 @@ class Broker:
     ) -> None:
         self._given_data = Path(data) if data else None
         self._port = port
-        self._settings = {**FAST_SETTINGS, **(settings or {})}
+        given = {name: str(value) for name, value in (settings or {}).items()}  # 6 is written too
+        self._settings = {**FAST_SETTINGS, **given}
         self._in_memory = in_memory
         self._loop = MovableLoop()
         self._thread: threading.Thread | None = None
         self._app: BrokerApp | None = None
+        self._remove_data: Callable[[], object] | None = None
         self.clock = MovableClock(self._loop)
         self.faults = Faults()
         self.data = self._given_data or Path()
@@ -70,8 +73,12 @@ class Broker:
 
     def start(self) -> None:
         """Starts the broker and returns when clients can connect."""
+        if self._app is not None:
+            raise RuntimeError("this broker is running already: `restart` stops it first")
         if self._given_data is None and not self.data.name:
             self.data = Path(tempfile.mkdtemp(prefix="ottla-", dir=self._temporary_parent()))
+            # A broker that nobody closes would keep its memory after the process: this ends it.
+            self._remove_data = weakref.finalize(self._loop, shutil.rmtree, self.data, True)
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._loop.run_forever, name="ottla-test-broker", daemon=True
@@ -107,13 +114,13 @@ class Broker:
             return
         self.stop()
         self._run(_end_all_tasks())
+        self._run(self._loop.shutdown_default_executor())  # there: a loop may run in this thread
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._thread = None
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
-        if self._given_data is None:
-            shutil.rmtree(self.data, ignore_errors=True)
+        if self._remove_data is not None:
+            self._remove_data()
 
     def _temporary_parent(self) -> str | None:
         if self._in_memory and MEMORY_DIRECTORY.is_dir():

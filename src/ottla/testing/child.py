@@ -113,9 +113,8 @@ class ChildBroker:
         line = self._first_line(self._process)
         if _READY not in line:
             self.kill()
-            raise BrokerFailedToStart(
-                f"the broker did not start: {line.strip()} {self.log_path.read_text()[-2000:]}"
-            )
+            told = f"{line.strip()}\n{self.log_path.read_text()[-2000:]}".strip()
+            raise BrokerFailedToStart(f"the broker did not start: {told.removeprefix('error: ')}")
         self.bootstrap_servers = line.split(_READY, 1)[1].split(",")[0].strip()
         self._port = int(self.bootstrap_servers.rsplit(":", 1)[1])
 

@@ -43,6 +43,9 @@ class MovableClock:
         amount = seconds + 60 * minutes + 3600 * hours
         if amount < 0:
             raise ValueError("time does not go back: advance by zero or more")
+        if not self._loop.is_running():  # not started yet: it will begin at that time
+            self._loop.ahead_seconds += amount
+            return
         moved = threading.Event()
 
         def move() -> None:

@@ -29,11 +29,12 @@ class Faults:
 
     def fail(self, api: str | ApiKey, error: str | ErrorCode, *, times: int = 1) -> None:
         """The next `times` requests of `api` are answered with `error` and have no effect."""
-        code = error if isinstance(error, ErrorCode) else ErrorCode[error]
-        self._order(api, _Fault(times, code=code))
+        self._order(api, _Fault(times, code=_error_code(error)))
 
     def delay(self, api: str | ApiKey, *, seconds: float, times: int = 1) -> None:
         """The next `times` requests of `api` are handled so much later."""
+        if seconds < 0:
+            raise ValueError("seconds must be zero or more")
         self._order(api, _Fault(times, delay_seconds=seconds))
 
     def drop(self, api: str | ApiKey, *, times: int = 1) -> None:
@@ -88,3 +89,13 @@ def _api_key(api: str | ApiKey) -> ApiKey:
         if key.name.replace("_", "").lower() == wanted:
             return key
     raise ValueError(f"there is no API {api!r}; names are Kafka's, such as Produce or Fetch")
+
+
+def _error_code(error: str | ErrorCode) -> ErrorCode:
+    if isinstance(error, ErrorCode):
+        return error
+    if error not in ErrorCode.__members__:
+        raise ValueError(
+            f"there is no error {error!r}; names are Kafka's, such as REQUEST_TIMED_OUT"
+        )
+    return ErrorCode[error]
