@@ -89,6 +89,18 @@ def test_what_is_not_a_broker_is_recognised(ottla, reply: bytes, words: str) -> 
         assert (listed.code, "ottla doctor" in listed.err) == (3, True)
 
 
+def test_a_server_that_says_nothing_is_told_from_a_port_nobody_listens_on(ottla) -> None:
+    def wait_in_silence(connection: socket.socket) -> None:
+        while connection.recv(1000):
+            pass
+
+    with a_server(wait_in_silence) as address:
+        ran = ottla("doctor", address, "--timeout", "0.3")
+        assert ran.code == 3
+        assert "accepts connections" in ran.out
+        assert "start the broker" not in ran.out
+
+
 def test_a_server_that_only_closes_is_found(ottla) -> None:
     with a_server(lambda connection: None) as address:
         ran = ottla("doctor", address, "--json")

@@ -72,6 +72,13 @@ def test_hex_and_base64_carry_bytes(ottla, topic: str) -> None:
     assert ottla("consume", topic, "-f", "hex").lines == ["00ff0a", "00ff0a"]
 
 
+def test_records_before_one_for_a_partition_that_is_not_there_are_told(ottla, topic: str) -> None:
+    lines = '{"value": "good", "partition": 1}\n{"value": "lost", "partition": 99}\n'
+    produced = ottla("produce", topic, "-f", "json", "--offsets", stdin=lines)
+    assert (produced.code, produced.lines) == (1, ["1:0\t1"])
+    assert "line 2: there is no partition 99" in produced.err
+
+
 def test_a_bad_line_is_named_and_those_before_it_are_kept(ottla, topic: str) -> None:
     lines = '{"value": "good", "partition": 1}\nbad\n'
     produced = ottla("produce", topic, "-f", "json", "--offsets", stdin=lines)
@@ -96,6 +103,8 @@ def test_reading_can_begin_anywhere(ottla, topic: str) -> None:
     assert read("--from", "2026-01-01T00:00:08Z") == ["8", "9"]
     assert read("--from", "-1s") == []
     assert read("--partition", "1") == []
+    past = ottla("consume", topic, "--from", "11")
+    assert (past.code, past.lines, "ends at 10" in past.err) == (0, [], True)
 
 
 def test_following_shows_what_comes_later(ottla, topic: str, bootstrap: str) -> None:

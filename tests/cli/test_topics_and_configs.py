@@ -1,6 +1,8 @@
 """`ottla topics`, `ottla configs`, `ottla cluster` and `ottla records` against a real broker."""
 
 import json
+import subprocess
+import sys
 
 
 def test_a_topic_is_created_listed_described_altered_and_deleted(ottla, new_name) -> None:
@@ -28,6 +30,24 @@ def test_what_exists_or_does_not_is_an_error_unless_allowed(ottla, topic: str) -
     assert ottla("topics", "create", topic, "--if-not-exists").code == 0
     assert ottla("topics", "delete", "never-there", "-y").code == 1
     assert ottla("topics", "delete", "never-there", "-y", "--if-exists").code == 0
+
+
+def test_what_the_broker_keeps_for_itself_is_not_deleted_by_the_way(ottla) -> None:
+    kept = ottla("topics", "delete", "__transaction_state", "-y", "--if-exists")
+    assert (kept.code, "--internal" in kept.err) == (2, True)
+    meant = ottla("topics", "delete", "__transaction_state", "-y", "--if-exists", "--internal")
+    assert meant.code == 0
+
+
+def test_a_command_whose_streams_are_closed_ends_like_any_other(bootstrap: str) -> None:
+    command = f"{sys.executable} -m ottla -b {bootstrap} topics list"
+    closed = subprocess.run(["sh", "-c", f"{command} <&- >&- 2>&-"], check=False, timeout=60)
+    assert closed.returncode == 0
+    unread = f"{sys.executable} -m ottla -b {bootstrap} produce never-there <&-"
+    told = subprocess.run(
+        ["sh", "-c", unread], check=False, timeout=60, capture_output=True, text=True
+    )
+    assert (told.returncode, "never-there" in told.stderr) == (1, True), told
 
 
 def test_of_several_topics_the_good_ones_are_created(ottla, new_name) -> None:
@@ -59,6 +79,20 @@ def test_settings_are_set_shown_and_unset(ottla, topic: str) -> None:
     assert ottla("configs", "unset", "topic", topic, "segment.ms").code == 0
     (row,) = json.loads(ottla("configs", "get", "topic", topic, "segment.ms", "--json").out)
     assert row["source"] == "default"
+
+
+def test_unsetting_what_does_not_exist_is_refused(ottla, topic: str) -> None:
+    assert ottla("configs", "set", "topic", topic, "segment.ms=60000").code == 0
+    for command in (
+        ("configs", "unset", "topic", topic, "segment.ms", "retention.msss"),
+        ("configs", "unset", "broker", "default", "retention.msss"),
+        ("topics", "alter", topic, "--unset", "segment.ms", "--unset", "retention.msss"),
+    ):
+        refused = ottla(*command)
+        assert (refused.code, "retention.msss" in refused.err) == (2, True), command
+    (row,) = json.loads(ottla("configs", "get", "topic", topic, "segment.ms", "--json").out)
+    assert row["source"] == "topic"
+    assert ottla("configs", "unset", "broker", "default", "log.retention.ms").code == 0
 
 
 def test_a_setting_that_does_not_exist_or_fit_changes_nothing(ottla, topic: str) -> None:
@@ -98,3 +132,18 @@ def test_the_oldest_records_can_be_deleted(ottla, topic: str) -> None:
     assert ottla("consume", topic).lines == ["c"]
     assert ottla("records", "delete", topic, "--before", "end", "--yes").code == 0
     assert ottla("consume", topic).lines == []
+
+
+def test_a_brokers_loggers_are_read_set_and_unset(ottla) -> None:
+    name = "ottla.requests"
+    assert ottla("configs", "set", "logger", "1", f"{name}=ERROR").code == 0
+    assert ottla("configs", "get", "logger", "1", name).lines[1].split("\t")[:2] == [name, "ERROR"]
+    assert ottla("configs", "unset", "logger", "1", name).code == 0
+    assert "ERROR" not in ottla("configs", "get", "logger", "1", name).out
+
+    loud = ottla("configs", "set", "logger", "1", f"{name}=LOUD")
+    assert (loud.code, "WARN" in loud.err) == (1, True)
+    nobody = ottla("configs", "unset", "logger", "1", "nobody")
+    assert (nobody.code, "no logger named nobody" in nobody.err) == (2, True)
+    everybody = ottla("configs", "get", "logger", "default")
+    assert (everybody.code, "'default'" in everybody.err) == (2, True)

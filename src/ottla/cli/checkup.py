@@ -24,7 +24,7 @@ from ottla.clients.log_dirs import LogDir, describe_log_dirs
 from ottla.clients.metadata import BrokerInfo, ClusterPicture, TopicInfo
 from ottla.clients.offsets import MAX_TIMESTAMP, list_offsets
 from ottla.errors import OttlaError
-from ottla.net.client_connection import ConnectionFailed, NotABroker
+from ottla.net.client_connection import ConnectionFailed, NotABroker, ResponseTimedOut
 
 PARTITIONS_ASKED_MAX: Final = 200
 """How many partitions' newest timestamps are asked for."""
@@ -112,6 +112,14 @@ async def _connect(
 def _connect_finding(error: ConnectionFailed) -> Finding:
     if isinstance(error, NotABroker):
         return Finding(State.BAD, "protocol", str(error), _protocol_fix(error), is_unreachable=True)
+    if isinstance(error, ResponseTimedOut):
+        return Finding(
+            State.BAD,
+            "protocol",
+            f"{error.peer} accepts connections, but did not answer within {error.timeout_s:g} s",
+            "check that this is the port of a broker, and look at the log and load of that broker",
+            is_unreachable=True,
+        )
     fix = (
         "start the broker (`ottla serve`), or check host and port; where it runs on another "
         "machine, it must listen on an address that others reach (--listen 0.0.0.0:PORT), and "

@@ -10,6 +10,7 @@ from ottla.cli.connection_options import DEFAULT_BOOTSTRAP
 from ottla.cli.exit_code import ExitCode
 from ottla.cli.message import say_error
 from ottla.clients.failures import (
+    BrokerNotThere,
     BrokerTooOld,
     DeliveryTimedOut,
     GroupHasMembers,
@@ -73,6 +74,8 @@ def fix_for(error: OttlaError) -> str | None:
     match error:
         case NoBrokerReachable():
             return _unreachable_fix([cause for _, cause in error.tried])
+        case BrokerNotThere():
+            return "`ottla brokers list` shows those that are"
         case ConnectionFailed():
             return _unreachable_fix([error])
         case DeliveryTimedOut():

@@ -1,4 +1,4 @@
-"""`ottla configs`: read and change settings of topics and brokers."""
+"""`ottla configs`: read and change settings of topics, brokers and their loggers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from ottla.cli.message import say
 from ottla.cli.name_value import parse_pairs
 from ottla.cli.output import counted, print_json, print_table
 from ottla.cli.session import with_client
+from ottla.cli.setting_names import check_settings, reject_unknown
+from ottla.clients.client import Client
 from ottla.clients.configs import (
     ConfigEntry,
     Resource,
@@ -19,18 +21,19 @@ from ottla.clients.configs import (
     describe_configs,
 )
 
-KIND = click.Choice(["topic", "broker"])
+KIND = click.Choice(["topic", "broker", "logger"])
 
 
 @click.group()
 def configs() -> None:
-    """Read and change settings of topics and brokers.
+    """Read and change settings of topics and brokers, and how much a broker logs.
 
     \b
     ottla configs get topic orders
     ottla configs set topic orders retention.ms=86400000
     ottla configs get broker 1 --all
-    ottla configs set broker default log.retention.hours=24
+    ottla configs set broker default log.retention.ms=86400000
+    ottla configs set logger 1 ottla.requests=DEBUG
     """
 
 
@@ -42,12 +45,13 @@ def configs() -> None:
 @json_option
 @broker_options
 def get(kind: str, name: str, settings: tuple[str, ...], show_all: bool, as_json: bool) -> None:
-    """Show the settings of a topic or a broker; those that were changed, unless some are named."""
+    """Show the settings of a topic or a broker; those that were changed, unless some are named.
+
+    Of a broker's loggers, the level of each.
+    """
     resource = _resource(kind, name)
     entries = with_client(lambda client: describe_configs(client, resource, settings))
-    missing = set(settings) - {entry.name for entry in entries}
-    if missing:
-        raise click.UsageError(f"A {kind} has no setting named {', '.join(sorted(missing))}.")
+    reject_unknown(resource, settings, entries)
     shown = [entry for entry in entries if show_all or settings or not entry.is_default]
     if as_json:
         print_json([_entry_json(entry) for entry in shown])
@@ -88,20 +92,24 @@ def set_command(kind: str, name: str, pairs: tuple[str, ...], dry_run: bool) -> 
 def unset(kind: str, name: str, settings: tuple[str, ...]) -> None:
     """Give settings back their defaults."""
     resource = _resource(kind, name)
-    with_client(lambda client: alter_configs(client, resource, unset=settings))
+
+    async def run(client: Client) -> None:
+        await check_settings(client, resource, settings)
+        await alter_configs(client, resource, unset=settings)
+
+    with_client(run)
     say(f"Unset {counted(len(settings), 'setting')} of {resource}.")
 
 
 def _resource(kind: str, name: str) -> Resource:
     if kind == "topic":
         return Resource(ResourceKind.TOPIC, name)
-    if name == "default":
+    if kind == "broker" and name == "default":
         return Resource(ResourceKind.BROKER, "")
     if not name.isdigit():
-        raise click.UsageError(
-            f"A broker is named by its number, or 'default' for all; not {name!r}."
-        )
-    return Resource(ResourceKind.BROKER, name)
+        or_all = ", or 'default' for all" if kind == "broker" else ""
+        raise click.UsageError(f"A broker is named by its number{or_all}; not {name!r}.")
+    return Resource(ResourceKind.BROKER if kind == "broker" else ResourceKind.LOGGER, name)
 
 
 def _value_text(entry: ConfigEntry) -> str:

@@ -95,7 +95,7 @@ def consume(
     null_marker: str,
     committed: bool,
 ) -> None:
-    r"""Read records of TOPIC: those there are now, or with --follow also those to come.
+    """Read records of TOPIC: those there are now, or with --follow also those to come.
 
     \b
     ottla consume orders
@@ -145,6 +145,8 @@ async def _consume(client: Client, job: Job) -> None:
             await _follow(consumer, places, job)
         else:
             ends = {TopicPartition(job.topic, each): end for each, (_, end) in ranges.items()}
+            if job.start.kind is StartKind.OFFSET and job.start.number > max(ends.values()):
+                note(f"{job.topic} ends at {max(ends.values())}, before {job.start.number}.")
             await read_to(consumer, places, ends, job)
 
 

@@ -180,8 +180,8 @@ def export(group: str, format_name: str, as_json: bool) -> None:
 
 
 def _read(name: str, group: str) -> dict[TopicPartition, CommittedOffset]:
-    text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-    return read_offsets(text, group, name)
+    content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    return read_offsets(content, group, name)
 
 
 def _fulfil(group: str, wish: Wish, manner: Manner) -> int:

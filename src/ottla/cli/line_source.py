@@ -21,15 +21,20 @@ LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 
 async def read_lines(descriptor: int) -> AsyncIterator[list[bytes]]:
     """The lines without their ends, in groups: all that came in one piece."""
-    rest = b""
+    begun: list[bytes] = []  # the pieces of a line whose end has not come, joined only once
+    begun_bytes = 0
     async for chunk in _read_chunks(descriptor):
-        *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > LINE_BYTES_MAX:
+        first, *others = chunk.split(b"\n")
+        begun.append(first)
+        begun_bytes += len(first)
+        if begun_bytes > LINE_BYTES_MAX:
             raise InvalidRecord(f"a line of more than {LINE_BYTES_MAX} bytes")
-        if lines:
+        if others:
+            lines = [b"".join(begun), *others[:-1]]
+            begun, begun_bytes = [others[-1]], len(others[-1])
             yield [line.removesuffix(b"\r") for line in lines]
-    if rest:
-        yield [rest]
+    if begun_bytes:
+        yield [b"".join(begun)]
 
 
 async def _read_chunks(descriptor: int) -> AsyncIterator[bytes]:

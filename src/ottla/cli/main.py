@@ -29,7 +29,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "produce": "Write records from standard input or a file.",
         "consume": "Read records of a topic.",
         "records": "Delete the oldest records of a topic.",
-        "configs": "Read and change settings of topics and brokers.",
+        "configs": "Read and change settings of topics and brokers, and what they log.",
     },
     "Run pipelines": {
         "streams": "Run a streams application on Spark, and show what it does.",
@@ -130,7 +130,18 @@ def ottla(ctx: click.Context, debug: bool) -> None:
 
 def main() -> NoReturn:
     """Runs the command line and exits."""
+    _open_closed_streams()
     sys.exit(int(run(sys.argv[1:])))
+
+
+def _open_closed_streams() -> None:
+    """Whoever closed them (`>&-`, `<&-`) wants nothing shown and gives nothing to read; Python has
+    None in their place."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - it stays open
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
 def run(arguments: list[str]) -> int:

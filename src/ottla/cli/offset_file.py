@@ -61,8 +61,12 @@ def write_offsets(group: str, offsets: Offsets, format_: OffsetFormat) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def read_offsets(text: str, group: str, name: str) -> dict[TopicPartition, CommittedOffset]:
+def read_offsets(content: bytes, group: str, name: str) -> dict[TopicPartition, CommittedOffset]:
     """What a file says of the group; ConfigError, naming the file, where it cannot be read."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise ConfigError(name, "is not UTF-8 text", "check the path") from None
     plain = text.removeprefix("\ufeff").strip()
     rows = _read_json(plain, name) if plain[:1] in ("{", "[") else _read_csv(plain, group, name)
     found: dict[TopicPartition, CommittedOffset] = {}

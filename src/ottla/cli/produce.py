@@ -88,7 +88,7 @@ def produce(
     offsets: bool,
     quiet: bool,
 ) -> None:
-    r"""Write records to TOPIC, one a line, from FILE or standard input.
+    """Write records to TOPIC, one a line, from FILE or standard input.
 
     \b
     echo hello | ottla produce greetings
@@ -115,6 +115,12 @@ def produce(
         is_quiet=quiet,
         prints_offsets=offsets,
     )
+    if job.rules.format is TextFormat.JSON and (key_separator or null_marker):
+        raise click.UsageError(
+            "In JSON, keys and nulls are named: leave out the separator and marker."
+        )
+    if key_separator == "":
+        raise click.UsageError("--key-separator is empty; write what divides key and value.")
     if file is None and sys.stdin.isatty() and not quiet:
         note(f"One record a line to {topic}; Ctrl-D ends.")
     with_client(lambda client: _produce(client, job))
@@ -187,12 +193,19 @@ async def _feed(producer: Producer, job: Job, deliveries: Deliveries) -> None:
                         timestamp_ms=record.timestamp_ms,
                         on_delivery=deliveries.hear,
                     )
-                line_count += len(lines)
+                    line_count += 1
                 advance(sum(map(len, lines)) + len(lines))
-        except (InvalidRecord, OSError):
+        except (InvalidRecord, TopicNotFound, OSError) as error:
             await producer.flush()
+            if isinstance(error, TopicNotFound) and _is_of_a_line(error, job):
+                seen = f"`ottla topics describe {job.topic}` shows those there are"
+                raise InvalidRecord(f"line {line_count + 1}: {error}; {seen}") from None
             raise
         await producer.flush()
+
+
+def _is_of_a_line(error: TopicNotFound, job: Job) -> bool:
+    return error.partition is not None and job.rules.partition is None
 
 
 def _records(lines: list[bytes], lines_before: int, rules: InputRules) -> Iterator[NewRecord]:

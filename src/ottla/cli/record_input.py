@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 from typing import Final
 
 import msgspec
 
+from ottla.cli.moment import parse_moment_ms
 from ottla.errors import InvalidRecord
 from ottla.records.record import Headers
 
@@ -45,6 +45,7 @@ class InputRules:
     partition: int | None = None
 
 
+_TIMESTAMP_MS_MAX: Final = 2**63 - 1
 _ABSENT: Final = msgspec.Raw()
 """No JSON text at all, which is not the same as null."""
 
@@ -127,6 +128,8 @@ def _parse_json(line: bytes, rules: InputRules) -> NewRecord:
 def _json_bytes(raw: msgspec.Raw, encoded: str | None) -> bytes | None:
     """A string stands for its UTF-8, null for null, anything else for its own JSON text."""
     if encoded is not None:
+        if bytes(raw):
+            raise InvalidRecord("text and base64 of the same thing: leave one of them out")
         try:
             return base64.b64decode(encoded, validate=True)
         except (ValueError, binascii.Error):
@@ -152,12 +155,14 @@ def _header_value(header: JsonHeader) -> bytes | None:
 
 
 def _json_timestamp(timestamp: int | str | None) -> int | None:
-    if not isinstance(timestamp, str):
-        return timestamp
-    try:
-        return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
-    except ValueError:
-        raise InvalidRecord(f"{timestamp!r} is neither milliseconds nor an ISO time") from None
+    if timestamp is None:
+        return None
+    time_ms = timestamp if isinstance(timestamp, int) else parse_moment_ms(timestamp)
+    if time_ms is None:
+        raise InvalidRecord(f"{timestamp!r} is neither milliseconds nor an ISO time")
+    if not 0 <= time_ms <= _TIMESTAMP_MS_MAX:
+        raise InvalidRecord(f"the timestamp {timestamp!r} is not in milliseconds since 1970")
+    return time_ms
 
 
 def _excerpt(line: bytes) -> str:

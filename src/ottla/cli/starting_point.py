@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 from typing import Final
 
 from ottla.cli.duration import parse_duration_ms
+from ottla.cli.moment import parse_moment_ms
 from ottla.errors import ConfigError
 from ottla.model.ids import Offset
 
@@ -17,6 +17,9 @@ _FIX: Final = (
     "write beginning, end, an offset (42), the last records of each partition (-10), "
     "an age (-1h, -30m), a time (2026-01-31T12:00) or milliseconds since 1970 (@1767225600000)"
 )
+
+_NUMBER: Final = r"\d{1,18}"
+"""What the protocol can carry: an offset or a time of more digits is a slip of the hand."""
 
 
 class StartKind(Enum):
@@ -53,20 +56,19 @@ def parse_starting_point(text: str, *, now_ms: int, option: str = "--from") -> S
     plain = text.strip()
     if plain.lower() in _WORDS:
         return _WORDS[plain.lower()]
-    if re.fullmatch(r"\d+", plain):
+    if re.fullmatch(_NUMBER, plain):
         return StartingPoint(StartKind.OFFSET, int(plain))
-    if re.fullmatch(r"-\d+", plain):
+    if re.fullmatch("-" + _NUMBER, plain):
         return StartingPoint(StartKind.LAST, -int(plain))
-    if re.fullmatch(r"@\d+", plain):
+    if re.fullmatch("@" + _NUMBER, plain):
         return StartingPoint(StartKind.TIME, int(plain[1:]))
     age_ms = parse_duration_ms(plain[1:]) if plain.startswith("-") else None
     if age_ms is not None:
         return StartingPoint(StartKind.TIME, max(0, now_ms - age_ms))
-    try:
-        moment = datetime.fromisoformat(plain)
-    except ValueError:
-        raise ConfigError(option, f"{text!r} is no place to begin", _FIX) from None
-    return StartingPoint(StartKind.TIME, int(moment.timestamp() * 1000))
+    time_ms = parse_moment_ms(plain)
+    if time_ms is None:
+        raise ConfigError(option, f"{text!r} is no place to begin", _FIX)
+    return StartingPoint(StartKind.TIME, max(0, time_ms))
 
 
 def resolve(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Final
 
 import click
 
@@ -13,6 +14,7 @@ from ottla.cli.message import paint, say, say_error
 from ottla.cli.name_value import parse_pairs
 from ottla.cli.output import counted, print_json, print_table
 from ottla.cli.session import with_client
+from ottla.cli.setting_names import check_settings
 from ottla.clients.client import Client
 from ottla.clients.configs import (
     ConfigEntry,
@@ -35,6 +37,11 @@ from ottla.clients.topics import (
 )
 from ottla.errors import ErrorCode, OttlaError
 from ottla.model.ids import NO_TOPIC_ID, Offset
+
+KEPT_INSIDE: Final = {
+    "__consumer_offsets": "the positions of all groups",
+    "__transaction_state": "the state of all transactions",
+}
 
 
 @click.group()
@@ -174,6 +181,7 @@ def alter(
     async def work(client: Client) -> None:
         if settings or unset:
             resource = Resource(ResourceKind.TOPIC, name)
+            await check_settings(client, resource, unset)
             await alter_configs(client, resource, set_values=settings, unset=unset)
         if partitions is not None:
             await add_partitions(client, name, partitions)
@@ -190,9 +198,15 @@ def alter(
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--if-exists", is_flag=True, help="A topic that does not exist is no error.")
+@click.option("--internal", is_flag=True, help="Also those in which the broker keeps its own.")
 @broker_options
-def delete(names: tuple[str, ...], yes: bool, if_exists: bool) -> int:
+def delete(names: tuple[str, ...], yes: bool, if_exists: bool, internal: bool) -> int:
     """Delete topics with all their records."""
+    for name in names:
+        if name in KEPT_INSIDE and not internal:
+            raise click.UsageError(
+                f"Topic {name} has {KEPT_INSIDE[name]}; add --internal to lose them."
+            )
     confirm(f"Delete {', '.join(names)} with all records?", yes)
     outcomes = with_client(lambda client: delete_topics(client, names))
     worst = int(ExitCode.OK)

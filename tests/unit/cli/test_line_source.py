@@ -3,10 +3,12 @@
 import asyncio
 import os
 from pathlib import Path
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.cli import line_source
 from ottla.cli.line_source import CHUNK_BYTES, read_lines
 
 
@@ -44,3 +46,9 @@ def test_lines_may_be_longer_than_one_read(tmp_path: Path) -> None:
     path.write_bytes(line + b"\nshort\n")
     with path.open("rb") as file:
         assert asyncio.run(collect(file.fileno())) == [line, b"short"]
+
+
+@given(content=st.text("ab\n", max_size=30), size=st.integers(1, 4))
+def test_the_pieces_do_not_matter(content: str, size: int) -> None:
+    with mock.patch.object(line_source, "CHUNK_BYTES", size):
+        assert b"\n".join(lines_of(content.encode())) == content.removesuffix("\n").encode()

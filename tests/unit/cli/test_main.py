@@ -13,6 +13,7 @@ from ottla.cli.exit_code import ExitCode
 from ottla.cli.main import SECTIONS, exit_code_for, run
 from ottla.clients.address import Address
 from ottla.clients.failures import (
+    BrokerNotThere,
     BrokerTooOld,
     DeliveryTimedOut,
     GroupHasMembers,
@@ -23,7 +24,7 @@ from ottla.clients.failures import (
     TransactionNotFound,
 )
 from ottla.errors import ConfigError, ErrorCode, RequestFailed
-from ottla.model.ids import Offset, TopicPartition
+from ottla.model.ids import BrokerId, Offset, TopicPartition
 from ottla.net.client_connection import CannotConnect, NotABroker, ResponseTimedOut
 
 COMMANDS = [name for section in SECTIONS.values() for name in section]
@@ -40,6 +41,21 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([name, "--help"]) == ExitCode.OK
     assert f"Usage: ottla {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("produce", "ottla produce users users.txt --key-separator :"),
+        ("consume", "ottla consume orders --from -1h --keys --timestamps"),
+        ("serve", "ottla serve --config server.properties --set log.retention.hours=24"),
+    ],
+)
+def test_examples_in_help_stand_on_lines_of_their_own(
+    name: str, example: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run([name, "--help"])
+    assert f"  {example}\n" in capsys.readouterr().out
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -72,6 +88,8 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
         ["configs", "set", "topic", "t", "no-equals-sign"],
         ["configs", "get", "broker", "one"],
         ["consume", "t", "--from", "sometime"],
+        ["produce", "t", "--key-separator", ""],
+        ["produce", "t", "--format", "json", "--key-separator", ":"],
         ["groups", "reset", "g", "--topic", "t"],
         ["groups", "reset", "g", "--to", "latest"],
         ["groups", "reset", "g", "--topic", "t", "--to", "latest", "--shift", "1"],
@@ -126,6 +144,7 @@ def test_what_cannot_be_undone_needs_yes_where_nobody_can_be_asked(
         ),
         (ConfigError("listeners", "is wrong", "write it right"), 2, "write it right"),
         (CannotConnect("127.0.0.1:9092", ConnectionRefusedError()), 3, "ottla serve"),
+        (BrokerNotThere(BrokerId(9)), 3, "ottla brokers list"),
         (
             NoBrokerReachable([(Address("h", 1), CannotConnect("h:1", TimeoutError()))]),
             3,

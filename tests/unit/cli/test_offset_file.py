@@ -24,14 +24,16 @@ FULL = st.builds(
 
 @given(st.dictionaries(PARTITIONS, PLAIN, min_size=1))
 def test_csv_comes_back_as_it_went(offsets: dict[TopicPartition, CommittedOffset]) -> None:
-    assert read_offsets(write_offsets("g", offsets, OffsetFormat.CSV), "g", "f") == offsets
+    assert read_offsets(write_offsets("g", offsets, OffsetFormat.CSV).encode(), "g", "f") == offsets
 
 
 @given(st.dictionaries(PARTITIONS, FULL, min_size=1))
 def test_json_comes_back_with_metadata_and_epochs(
     offsets: dict[TopicPartition, CommittedOffset],
 ) -> None:
-    assert read_offsets(write_offsets("g", offsets, OffsetFormat.JSON), "g", "f") == offsets
+    assert (
+        read_offsets(write_offsets("g", offsets, OffsetFormat.JSON).encode(), "g", "f") == offsets
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_json_comes_back_with_metadata_and_epochs(
     ],
 )
 def test_every_shape_that_people_have_is_read(text: str) -> None:
-    assert read_offsets(text, "g", "f") == {
+    assert read_offsets(text.encode(), "g", "f") == {
         TopicPartition("orders", 0): CommittedOffset(Offset(42))
     }
 
@@ -60,6 +62,7 @@ def test_every_shape_that_people_have_is_read(text: str) -> None:
         ("orders,0,1\norders,1,x\n", "line 2"),
         ("orders,0,-1\n", "line 1"),
         ("orders,0,1\norders,0,2\n", "twice"),
+        ("caf\xe9,0,1\n", "not UTF-8"),
         ("[{]", "JSON"),
         ('{"offsets": []}', "JSON"),
         ('[{"topic": "orders", "partition": 0, "offset": -1}]', "no place"),
@@ -67,6 +70,6 @@ def test_every_shape_that_people_have_is_read(text: str) -> None:
 )
 def test_what_cannot_be_read_is_named(text: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_offsets(text, "g", "offsets.csv")
+        read_offsets(text.encode("latin-1"), "g", "offsets.csv")
     assert "offsets.csv" in str(caught.value)
     assert words in str(caught.value)

@@ -99,7 +99,11 @@ def test_a_json_timestamp_may_be_a_time() -> None:
         b'{"valeu": 1}',
         b'{"value": 1, "partition": "one"}',
         b'{"value_base64": "?"}',
+        b'{"value": "v", "value_base64": "dg=="}',
         b'{"value": "v", "timestamp": "soon"}',
+        b'{"value": "v", "timestamp": "0001-01-01T00:00"}',
+        b'{"value": "v", "timestamp": -5}',
+        b'{"value": "v", "timestamp": 99999999999999999999}',
         b"\xff\xfe",
     ],
 )

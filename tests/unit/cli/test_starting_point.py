@@ -31,6 +31,7 @@ NOW_MS = int(datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp() * 1000)
         ("42", StartingPoint(StartKind.OFFSET, 42)),
         ("-10", StartingPoint(StartKind.LAST, 10)),
         ("@1700000000000", StartingPoint(StartKind.TIME, 1_700_000_000_000)),
+        ("1969-12-31T23:59:59.999Z", StartingPoint(StartKind.TIME, 0)),
         ("-1h", StartingPoint(StartKind.TIME, NOW_MS - 3_600_000)),
         ("-1h30m", StartingPoint(StartKind.TIME, NOW_MS - 5_400_000)),
         ("-2d", StartingPoint(StartKind.TIME, NOW_MS - 172_800_000)),
@@ -49,7 +50,9 @@ def test_a_time_without_a_zone_is_local() -> None:
     assert start == StartingPoint(StartKind.TIME, int(local.timestamp() * 1000))
 
 
-@pytest.mark.parametrize("text", ["", "yesterdayish", "1h", "-h", "12:99", "--5", "@", "4.5"])
+@pytest.mark.parametrize(
+    "text", ["", "yesterdayish", "1h", "-h", "12:99", "--5", "@", "4.5", "@" + 19 * "9", 5000 * "9"]
+)
 def test_anything_else_is_refused_with_what_is_possible(text: str) -> None:
     with pytest.raises(ConfigError, match="beginning"):
         parse_starting_point(text, now_ms=NOW_MS)
