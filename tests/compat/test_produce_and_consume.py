@@ -17,6 +17,7 @@ from support.clients.face import (
     ToSend,
 )
 from support.clients.kafka_python import KafkaPythonClient
+from support.clients.samples import NULLS_AND_EMPTIES, text_of
 
 NewName = Callable[[], str]
 
@@ -34,10 +35,6 @@ def same_content(sent: list[ToSend], received: list[Received]) -> bool:
     """Keys, values and headers arrive as sent, in order."""
     wished = [(record.key, record.value, record.headers) for record in sent]
     return wished == [(record.key, record.value, record.headers) for record in received]
-
-
-def text_of(number: int) -> bytes:
-    return f"record {number}, said again and again so that it compresses ".encode() * 5
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -60,13 +57,7 @@ def test_records_survive_every_codec_and_every_reader(
 def test_null_and_empty_keys_and_values_stay_distinct(client: Client, new_name: NewName) -> None:
     topic = new_name()
     client.create_topic(topic)
-    sent = [
-        ToSend(b"no key"),
-        ToSend(b"empty key", key=b""),
-        ToSend(b"", key=b"empty value"),
-        ToSend(None, key=b"null value"),
-        ToSend(b"\0\xff\x80", key=b"\xff\0"),
-    ]
+    sent = list(NULLS_AND_EMPTIES)
     client.produce(topic, sent)
     assert same_content(sent, client.consume(topic, {0: 0}, Reading(count=len(sent))))
 
