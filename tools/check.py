@@ -25,7 +25,8 @@ import environment
 
 SCRIPTS = ("tools", "bench")
 FOLDERS = ("src", "tests", "tools", "bench", "examples")
-TEST_PROCESSES = "2"
+TEST_PROCESSES = "3"
+"""More than the two cores that most machines of CI have: many tests wait."""
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Not for the tests: each of the hundreds of brokers and commands they start would compile all."""
 AS_INSTALLED = (

@@ -1,4 +1,4 @@
-"""Some hundred worlds, each from its seed: nothing acknowledged is lost, whatever happens.
+"""A hundred worlds and more, each from its seed: nothing acknowledged is lost, whatever happens.
 
 Each part runs in a process of its own, just as a failing seed is run again.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 COMMAND = Path(__file__).parents[2] / "tools" / "simulate.py"
-PARTS = 12
+PARTS, LONG_PARTS = 6, 6
 SEEDS_PER_PART = 20
 PART_SECONDS_MAX = 280
 
@@ -33,7 +33,13 @@ def simulated(*options: object) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part",
+    [
+        *range(PARTS),
+        *(pytest.param(PARTS + part, marks=pytest.mark.long) for part in range(LONG_PARTS)),
+    ],
+)
 def test_no_seed_breaks_an_invariant(part: int) -> None:
     first = part * SEEDS_PER_PART
     code, printed = simulated("--first", first, "--count", SEEDS_PER_PART, "--jobs", 1)
