@@ -15,6 +15,8 @@ class Network:
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
+        # So that a client has to wait as soon as nothing passes; its connections inherit it.
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, CHUNK_BYTES)
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._upstream: tuple[str, int] | None = None
         self._open: set[socket.socket] = set()

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+import pyarrow
 import pytest
 
 import ottla
@@ -134,6 +135,25 @@ def test_a_slow_network_only_takes_time(network: Network, broker: Broker) -> Non
         producer.flush()
         assert producer.metrics().records_failed == 0
     assert read_all(network.address, 100) == numbered(0, 100)
+
+
+@pytest.mark.parametrize("as_tables", [False, True], ids=["rows", "tables"])
+def test_what_nobody_acknowledges_arrives_over_a_slow_network_though_the_producer_is_closed(
+    network: Network, broker: Broker, as_tables: bool
+) -> None:
+    """Nobody answers, so what has left the producer is what its sockets have taken."""
+    sent = [b"%06d" % number + b"." * 1000 for number in range(6000)]
+    with ottla.Producer(network.address, acks="0", batch_size=1_000_000, **QUICK) as producer:
+        producer.send("t", b"first").result(WAIT_S)
+        network.slow_down(0.00001)
+        if as_tables:
+            for start in range(0, len(sent), 2000):
+                producer.send_arrow("t", pyarrow.table({"value": sent[start : start + 2000]}))
+        else:
+            for value in sent:
+                producer.send("t", value)
+    network.heal()
+    assert read_all(broker.bootstrap_servers, 6001) == [b"first", *sent]
 
 
 def test_a_group_survives_a_cut_and_a_restart(network: Network, broker: Broker) -> None:

@@ -95,13 +95,15 @@ class BrokerConnection:
         version = self.version_for(api, at_least=at_least, at_most=at_most)
         return await self._exchange(api, version, request, response_class, timeout_s)
 
-    async def send(self, request: Message, *, at_least: int = 0) -> None:
-        """Sends a request that the broker does not answer."""
+    async def send(
+        self, request: Message, *, at_least: int = 0, timeout_s: float | None = None
+    ) -> None:
+        """Sends a request that the broker does not answer; returns when it has left."""
         api = _api_for(type(request))
         version = self.version_for(api, at_least=at_least)
         correlation_id = self._connection.next_correlation_id()
         frame = encode_request_parts(api, version, correlation_id, self._options.client_id, request)
-        await self._connection.send(frame)
+        await self._connection.send(frame, timeout_s=timeout_s or self._options.request_timeout_s)
 
     def version_for(self, api: Api, *, at_least: int = 0, at_most: int = VERSION_MAX) -> int:
         """The version in which `call` would send this API's requests."""

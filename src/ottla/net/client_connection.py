@@ -8,7 +8,8 @@ broker it talks to.
     ├── CannotConnect        nothing accepts connections there
     ├── ConnectionLost       it was open, and ended
     ├── NotABroker           what came back is not Kafka's protocol
-    └── ResponseTimedOut     no answer in time; the connection is closed
+    ├── ResponseTimedOut     no answer in time; the connection is closed
+    └── SendingTimedOut      a request was not taken in time; the connection is closed
 """
 
 from __future__ import annotations
@@ -87,6 +88,16 @@ class ResponseTimedOut(ConnectionFailed):
     def __init__(self, peer: str, timeout_s: float) -> None:
         self.timeout_s = timeout_s
         super().__init__(peer, f"{peer} did not answer within {timeout_s:g} s")
+
+
+class SendingTimedOut(ConnectionFailed):
+    """The broker, or the network before it, did not take a request in time."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+    def __init__(self, peer: str, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+        super().__init__(peer, f"{peer} did not take what it was sent within {timeout_s:g} s")
 
 
 class ClientConnection:
@@ -180,10 +191,22 @@ class ClientConnection:
             finally:
                 timer.cancel()
 
-    async def send(self, frame: Frame) -> None:
-        """Sends a frame that the broker never answers."""
+    async def send(self, frame: Frame, *, timeout_s: float) -> None:
+        """Sends a frame that the broker never answers; returns when the whole of it has left.
+
+        Closing the connection after that loses nothing of it, and its memory may be used again.
+        """
         await self._may_write.wait()
         self._write(self._usable_transport(), frame)
+        failure = SendingTimedOut(self.peer, timeout_s)
+        timer = self._loop.call_later(timeout_s, self._fail, failure)
+        try:
+            has_left = await self._wait_left()
+        finally:
+            timer.cancel()
+        if not has_left:
+            assert self._failure is not None, "only a failure keeps what was written from leaving"
+            raise self._failure
 
     def close(self) -> None:
         """Ends the connection; whoever waits for an answer gets ConnectionLost."""
@@ -217,6 +240,13 @@ class ClientConnection:
         if self._writer.unsent_bytes > WRITE_BUFFER_BYTES_MAX:
             self._may_write.clear()
 
+    async def _wait_left(self) -> bool:
+        """Returns when all that was written has left; False where the connection failed first."""
+        if self._writer is not None:
+            return await self._writer.wait_left()
+        await self._may_write.wait()
+        return self._failure is None
+
     def _time_out(self, answer: asyncio.Future[memoryview], timeout_s: float) -> None:
         if not answer.done():
             self._fail(ResponseTimedOut(self.peer, timeout_s))
@@ -239,7 +269,7 @@ class ClientConnection:
 
     def _connected(self, transport: asyncio.Transport) -> None:
         self._transport = transport
-        transport.set_write_buffer_limits(WRITE_BUFFER_BYTES_MAX)
+        transport.set_write_buffer_limits(0)  # where it writes, it tells of every byte held back
         opened = transport.get_extra_info("socket")
         if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

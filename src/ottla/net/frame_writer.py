@@ -28,7 +28,16 @@ CAN_WRITE_PARTS: Final = hasattr(os, "writev")
 class FrameWriter:
     """What a broker is still to be sent, over a duplicate of the connection's descriptor."""
 
-    __slots__ = ("_descriptor", "_is_waiting", "_loop", "_unsent", "_went_on", "unsent_bytes")
+    __slots__ = (
+        "_departures",
+        "_descriptor",
+        "_end",
+        "_is_waiting",
+        "_loop",
+        "_unsent",
+        "_went_on",
+        "unsent_bytes",
+    )
 
     def __init__(
         self,
@@ -45,6 +54,10 @@ class FrameWriter:
         self._unsent: deque[memoryview] = deque()
         self.unsent_bytes = 0
         """What the socket has not taken yet."""
+        self._end = 0
+        """How much was ever written."""
+        self._departures: deque[tuple[int, asyncio.Future[bool]]] = deque()
+        """Who waits until so much of it has left, in that order."""
 
     def write(self, parts: Iterable[Part]) -> None:
         """Sends what the socket takes now, and the rest as soon as it takes more."""
@@ -54,6 +67,7 @@ class FrameWriter:
             view = memoryview(part)
             self._unsent.append(view)
             self.unsent_bytes += len(view)
+            self._end += len(view)
         if not self._is_waiting:
             self.send()
 
@@ -70,6 +84,16 @@ class FrameWriter:
             if self._stop_waiting():
                 self._went_on(None)
 
+    async def wait_left(self) -> bool:
+        """Returns when the socket has taken all that was written so far; False: it never will."""
+        if self._descriptor < 0:
+            return False
+        if not self._unsent:
+            return True
+        left: asyncio.Future[bool] = self._loop.create_future()
+        self._departures.append((self._end, left))
+        return await left
+
     def close(self) -> None:
         """Gives the descriptor back, and drops what was not sent."""
         if self._descriptor >= 0:
@@ -78,6 +102,8 @@ class FrameWriter:
             self._descriptor = -1
         self._unsent.clear()
         self.unsent_bytes = 0
+        while self._departures:
+            self._depart(has_left=False)
 
     def _sent(self, count: int) -> None:
         self.unsent_bytes -= count
@@ -86,6 +112,14 @@ class FrameWriter:
             count -= len(unsent.popleft())
         if count:
             unsent[0] = unsent[0][count:]
+        position = self._end - self.unsent_bytes
+        while self._departures and self._departures[0][0] <= position:
+            self._depart(has_left=True)
+
+    def _depart(self, *, has_left: bool) -> None:
+        _, left = self._departures.popleft()
+        if not left.done():
+            left.set_result(has_left)
 
     def _wait(self) -> None:
         if not self._is_waiting:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from ottla.net import client_connection
 from ottla.net.client_connection import (
     SCRATCH_BYTES,
     CannotConnect,
@@ -14,6 +15,7 @@ from ottla.net.client_connection import (
     ConnectionLost,
     NotABroker,
     ResponseTimedOut,
+    SendingTimedOut,
 )
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -172,3 +174,56 @@ def test_closing_fails_who_still_waits() -> None:
             await waiting
 
     run(answering(after=2), use)
+
+
+@pytest.fixture(params=[True, False], ids=["in parts", "through the transport"])
+def writes_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_connection, "CAN_WRITE_PARTS", request.param)
+
+
+MORE_THAN_SOCKETS_HOLD = 32 * 1024 * 1024
+
+
+@pytest.mark.usefixtures("writes_parts")
+def test_what_was_sent_without_an_answer_arrives_though_the_connection_is_closed_at_once() -> None:
+    may_read, has_all = asyncio.Event(), asyncio.Event()
+    sent = [frame(number, bytes([number]) * MORE_THAN_SOCKETS_HOLD) for number in range(2)]
+    found = bytearray()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await may_read.wait()
+        while data := await reader.read(1_000_000):
+            found.extend(data)
+        has_all.set()
+        writer.close()
+
+    async def use(connection: ClientConnection) -> None:
+        sending = [asyncio.create_task(connection.send(each, timeout_s=30)) for each in sent]
+        done, _ = await asyncio.wait(sending, timeout=0.05)
+        assert not done, "nobody has read it yet"
+        may_read.set()
+        await asyncio.gather(*sending)
+        connection.close()
+        await has_all.wait()
+        assert found == b"".join(sent)
+
+    run(serve, use)
+
+
+@pytest.mark.usefixtures("writes_parts")
+def test_who_does_not_take_what_is_sent_is_given_up() -> None:
+    is_over = asyncio.Event()
+
+    async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await is_over.wait()
+        writer.close()
+
+    async def use(connection: ClientConnection) -> None:
+        with pytest.raises(SendingTimedOut):
+            await connection.send(frame(0, bytes(MORE_THAN_SOCKETS_HOLD)), timeout_s=0.05)
+        assert not connection.is_open
+        with pytest.raises(SendingTimedOut):
+            await connection.send(frame(1), timeout_s=5)
+        is_over.set()
+
+    run(serve, use)

@@ -53,6 +53,27 @@ def test_parts_arrive_joined_and_in_order_through_a_socket_that_takes_little() -
     run(use)
 
 
+def test_who_waits_for_a_frame_to_leave_waits_for_it_and_not_for_those_behind_it() -> None:
+    frames = [bytes([number]) * 3_000_000 for number in range(3)]
+
+    async def use(writer: FrameWriter, theirs: socket.socket, told: list[OSError | None]) -> None:
+        writer.write([b"small"])
+        assert await writer.wait_left()
+        waiting = []
+        for frame in frames:
+            writer.write([frame])
+            waiting.append(asyncio.create_task(writer.wait_left()))
+            await asyncio.sleep(0)  # the task runs up to where it waits
+        assert [task.done() for task in waiting] == [False] * 3
+        await received(theirs, 5 + 2 * len(frames[0]))
+        assert [await waiting[0], await waiting[1], waiting[2].done()] == [True, True, False]
+        writer.close()
+        assert not await waiting[2]
+        assert not await writer.wait_left()
+
+    run(use)
+
+
 def test_a_frame_of_more_parts_than_go_at_once_is_sent_whole() -> None:
     parts = [b"%06d" % number for number in range(5 * PARTS_AT_ONCE + 1)]
 

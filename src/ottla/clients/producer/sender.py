@@ -286,17 +286,18 @@ class Sender:
             topic_data=topics,
         )
         connection = await self._client.connection_to(leader)
-        if settings.acks_number == ACKS_NONE:
-            await connection.send(request, at_least=at_least)
-            return None
         deadline = min(batch.created for _, batch in load) + settings.delivery_timeout_ms / 1000
         limit_s = self._client.options.connection.request_timeout_s
+        timeout_s = max(_SOON_S, min(limit_s, deadline - time.monotonic()))
+        if settings.acks_number == ACKS_NONE:
+            await connection.send(request, at_least=at_least, timeout_s=timeout_s)
+            return None
         return await connection.call(
             request,
             ProduceResponse,
             at_least=at_least,
             at_most=at_most,
-            timeout_s=max(_SOON_S, min(limit_s, deadline - time.monotonic())),
+            timeout_s=timeout_s,
         )
 
     def _answered(self, leader: BrokerId, load: Load, response: ProduceResponse | None) -> bool:
