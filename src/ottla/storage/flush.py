@@ -65,14 +65,15 @@ def run_one_by_one(jobs: Iterable[FlushJob]) -> None:
 class Flusher:
     """How far the log is safe from a power cut, and since when something is not."""
 
-    __slots__ = ("_is_cut", "dirty_since_ms", "has_new_names", "recovery_point")
+    __slots__ = ("dirty_since_ms", "has_new_names", "is_cut", "recovery_point")
 
     def __init__(self, recovery_point: Offset) -> None:
         self.recovery_point = recovery_point
         self.dirty_since_ms: int | None = None
         self.has_new_names = True
-        self._is_cut = False
-        """What was cut off must stay gone: even an empty file is to be synced then."""
+        self.is_cut = False
+        """Whether something was cut off that a power cut may bring back. Nothing is to be written
+        in its place before that is synced: the disk might keep the old, and the new behind it."""
 
     def is_due(self, settings: TopicSettings, end_offset: int, now_ms: int) -> bool:
         """Do `flush.messages` or `flush.ms` ask for a flush now?"""
@@ -84,6 +85,10 @@ class Flusher:
         since = self.dirty_since_ms
         return since is not None and now_ms - since >= settings.flush_ms
 
+    def is_safe(self, end_offset: Offset) -> bool:
+        """Whether a power cut would leave the log just as it is."""
+        return self.recovery_point == end_offset and not self.is_cut
+
     def begin(self, segments: Segments, now_ms: int) -> FlushJob:
         """Gather the files with anything past the recovery point in them.
 
@@ -93,7 +98,7 @@ class Flusher:
         dirty = [
             segment
             for segment in segments.at_or_after(self.recovery_point - 1)
-            if segment.size_bytes or self._is_cut
+            if segment.size_bytes or self.is_cut
         ]
         place = segments.place
         paths = [path for s in dirty if not s.is_active for path in s.paths()[1:]]
@@ -111,16 +116,16 @@ class Flusher:
         )
         self.dirty_since_ms = None
         self.has_new_names = False
-        self._is_cut = False
         return job
 
     def finish(self, job: FlushJob, segments: Segments) -> None:
         """Believe a job that went well, unless the log was cut while it ran."""
         if job.error is None and job.cuts == segments.cuts:
             self.recovery_point = max(self.recovery_point, job.end_offset)
+            self.is_cut = False
 
     def cut(self, offset: Offset) -> None:
         """The log ends at `offset` now, and may grow again from there."""
         self.recovery_point = min(self.recovery_point, offset)
         self.has_new_names = True
-        self._is_cut = True
+        self.is_cut = True

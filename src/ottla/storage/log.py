@@ -70,7 +70,7 @@ class Log:
     """Append at the end, read from anywhere, forget from the beginning."""
 
     __slots__ = (
-        *("_clock", "_directory", "_fence", "_flusher", "_rolling", "_rules"),
+        *("_clock", "_directory", "_fence", "_rolling", "_rules", "flusher"),
         *("_snapshots", "end_offset", "epochs", "first_dirty_offset", "high_watermark"),
         *("deleted", "producers", "segments", "settings", "start_offset"),
     )
@@ -81,7 +81,7 @@ class Log:
         self._snapshots = parts.snapshots
         self._clock, self._directory = clock, parts.segments.place.directory
         self.deleted = DeletedFiles(parts.segments.place.disk)
-        self._flusher = Flusher(parts.recovery_point)
+        self.flusher = Flusher(parts.recovery_point)
         self._fence: str | None = None
         self.start_offset = self.high_watermark = parts.start_offset
         self.end_offset: Offset = parts.segments.active.end_offset
@@ -152,8 +152,8 @@ class Log:
         self.end_offset = segment.end_offset
         if is_first:
             self._rolling.begin(now_ms)
-        if self._flusher.dirty_since_ms is None:
-            self._flusher.dirty_since_ms = now_ms
+        if self.flusher.dirty_since_ms is None:
+            self.flusher.dirty_since_ms = now_ms
         for batch in batches:
             if batch.producer_id >= 0:
                 ended = self.producers.record(batch)
@@ -198,7 +198,7 @@ class Log:
                 segments.roll(now_ms)
             except OSError as error:
                 raise _failed(self._directory, error) from error
-            self._flusher.has_new_names = True
+            self.flusher.has_new_names = True
             self._rolling.begin(now_ms)
         return segments.active
 
@@ -252,21 +252,21 @@ class Log:
     @property
     def recovery_point(self) -> Offset:
         """Below this, everything is safe from a power cut."""
-        return self._flusher.recovery_point
+        return self.flusher.recovery_point
 
     def needs_flush(self, now_ms: int) -> bool:
         """Do `flush.messages` or `flush.ms` ask for a flush now?"""
-        return self._flusher.is_due(self.settings, self.end_offset, now_ms)
+        return self.flusher.is_due(self.settings, self.end_offset, now_ms)
 
     def begin_flush(self) -> FlushJob:
         """What to sync so that everything written up to now is safe; run it in a thread."""
-        job = self._flusher.begin(self.segments, self._clock.now_ms())
+        job = self.flusher.begin(self.segments, self._clock.now_ms())
         self.epochs.join(job)
         return job
 
     def finish_flush(self, job: FlushJob) -> None:
         """Move the recovery point; or fence the log, where the disk could not keep its word."""
-        self._flusher.finish(job, self.segments)
+        self.flusher.finish(job, self.segments)
         if job.error is not None:
             raise self.fence(f"the disk could not be synced: {job.error}") from job.error
 
@@ -310,13 +310,13 @@ class Log:
         if offset < self.segments.first.base_offset:
             self.restart_at(offset)
             return
-        self._flusher.cut(Offset(offset))
+        self.flusher.cut(Offset(offset))
         self.discard(self.segments.truncate_to(offset))
         self._end_moved()
 
     def restart_at(self, offset: int) -> None:
         """Drop everything and begin again, empty, at `offset`."""
-        self._flusher.cut(Offset(offset))
+        self.flusher.cut(Offset(offset))
         self.discard(list(self.segments))
         self.segments.restart_at(offset, self._clock.now_ms())
         self.start_offset = self.high_watermark = Offset(offset)
@@ -343,7 +343,7 @@ class Log:
     def begin_close(self) -> FlushJob | None:
         """Write what only memory holds; what to sync then. None where a close has done it all."""
         end, snapshots = self.end_offset, self._snapshots
-        if self.epochs.is_synced and self.recovery_point == end and end in snapshots.offsets():
+        if self.flusher.is_safe(end) and self.epochs.is_synced and end in snapshots.offsets():
             self.release()
             return None
         try:
@@ -366,6 +366,13 @@ class Log:
         """Let go of the files without writing anything."""
         for segment in self.segments:
             segment.release()
+
+
+def flush_now(log: Log) -> None:
+    """Make all of a log safe from a power cut; waits for the disk."""
+    job = log.begin_flush()
+    job.run()
+    log.finish_flush(job)
 
 
 def _failed(directory: str, error: OSError) -> StorageFailed:

@@ -124,7 +124,10 @@ class _Recovery:
             ),
         )
         active.release()  # thousands of logs are opened at start, and most lie idle
-        return Log(parts, opening.settings, opening.clock)
+        log = Log(parts, opening.settings, opening.clock)
+        if self.report.bytes_cut or self.report.segments_dropped:
+            log.flusher.cut(active.end_offset)
+        return log
 
     # --- what is there ---------------------------------------------------------------------------
 

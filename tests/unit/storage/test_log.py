@@ -584,6 +584,37 @@ def test_a_flush_is_due_by_count_and_by_age():
     assert not log.needs_flush(NOW_MS + 10_000)
 
 
+def test_what_was_cut_off_may_come_back_until_a_flush_that_saw_the_cut_is_done():
+    world = World()
+    log = world.open()
+    append(log, batch(b"a"), batch(b"old"))
+    flush(log)
+    before = log.begin_flush()
+    log.truncate_to(1)
+    assert log.flusher.is_cut
+    before.run()
+    log.finish_flush(before)
+    assert log.flusher.is_cut, "that flush had begun before"
+    flush(log)
+    assert not log.flusher.is_cut
+    world.disk.lose_power(lambda n: 0)
+    assert values(world.open()) == {0: b"a"}
+
+
+def test_a_stop_syncs_a_cut_below_what_was_safe_already():
+    world = World()
+    log = world.open()
+    append(log, batch(b"a"))
+    log.close()
+    log = world.open(clean=True)
+    append(log, batch(b"old"))
+    flush(log)
+    log.truncate_to(1)
+    log.close()
+    world.disk.lose_power(lambda n: 0)
+    assert values(world.open(clean=True)) == {0: b"a"}
+
+
 def test_flushed_records_survive_a_power_cut_and_segments_rolled_before_do_too():
     world = World(settings(segment_bytes=300))
     log = world.open()

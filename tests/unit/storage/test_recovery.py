@@ -266,6 +266,16 @@ def test_a_segment_whose_last_batches_the_disk_did_not_keep_ends_the_log(lost: i
     assert values(opened.log) == {**kept, 3 - lost: b"new"}
 
 
+def test_what_opening_cuts_off_may_come_back_until_it_is_synced():
+    world = World()
+    append(world.open(), batch(b"a"), batch(b"torn"))
+    file = world.disk.open(FIRST_LOG)
+    file.truncate(file.size() - 1)
+    log = world.open()
+    assert (log.end_offset, log.flusher.is_cut) == (1, True)
+    assert not world.open().flusher.is_cut, "nothing was left to cut"
+
+
 @pytest.mark.parametrize("recovery_point", [0, 3, 5])
 def test_a_cut_that_the_disk_did_not_keep_is_made_again(recovery_point: int):
     world = World(settings(segment_bytes=100_000))
