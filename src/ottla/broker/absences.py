@@ -105,7 +105,8 @@ class Absences:
         if registered is None or (earlier is not None and earlier.epoch != registered.epoch):
             return AbsenceCause.SESSION_ENDED
         me = self._standing.broker_id
-        if now.leader == me and was.leader in (me, replica):
+        has_handed_over = now.leader_epoch == was.leader_epoch + 1
+        if now.leader == me and (was.leader == me or (was.leader == replica and has_handed_over)):
             return AbsenceCause.STOPPED
         return AbsenceCause.UNKNOWN  # another leader had its reasons
 

@@ -38,6 +38,7 @@ from ottla.broker.metadata_store import is_shared, open_store
 from ottla.broker.partition import Services
 from ottla.broker.partitions import Partitions
 from ottla.broker.peers import Peers
+from ottla.broker.relief import Relief
 from ottla.broker.replicas import Replicas
 from ottla.broker.replication import Replication
 from ottla.broker.spoken_versions import speak
@@ -147,6 +148,7 @@ class Broker:
         await self._compactor.stop()
         await self._housekeeping.stop()
         await self._in_sync.stop()
+        await self._relief.stop()
         await self._metadata.stop_following()
         await self._follower.stop()
         self._peers.close()
@@ -249,7 +251,10 @@ class Broker:
         self._standing = Standing(self._view.broker_id, self._clock, lag_ms_max, session)
         self._standing.is_registered = not self._is_member
         self._in_sync = InSyncChanges(self._metadata, self.partitions, self._standing)
-        services = Services(self._standing, self._flusher, self._in_sync)
+        self._relief = Relief(
+            self._metadata, self._standing, lambda: self._flusher.run(self._directory.has_room)
+        )
+        services = Services(self._standing, self._flusher, self._in_sync, self._relief)
         self._replicas = Replicas(self.partitions, self._directory, self._view, services)
         self._replicas.delete_strays()
         if not self._is_member and not self._directory.was_closed_cleanly:

@@ -6,10 +6,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import TypeVar
 
 from ottla.broker.partition import Partition
 from ottla.errors import StorageFailed
 from ottla.storage.flush import FlushJob
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +39,9 @@ class Flusher:
         self._waiting.append(ended)
         await ended
 
-    async def run(self, work: Callable[[], object]) -> None:
+    async def run(self, work: Callable[[], T]) -> T:
         """Other slow work on the disk, in line with the syncing: one thing after the other."""
-        await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     async def wait_idle(self) -> None:
         """Returns when nothing is left to sync."""

@@ -29,6 +29,7 @@ from ottla.errors import (
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     RequestFailed,
+    StorageFailed,
 )
 from ottla.model.clock import Clock
 from ottla.model.ids import (
@@ -39,7 +40,7 @@ from ottla.model.ids import (
     TopicId,
     TopicPartition,
 )
-from ottla.storage.log import Appended, Log
+from ottla.storage.log import Appended, Log, flush_now
 from ottla.storage.producer_state import Origin
 
 
@@ -57,12 +58,19 @@ class InSyncKeeper(Protocol):
     def change(self, partition: Partition, members: frozenset[BrokerId]) -> None: ...
 
 
+class Relieving(Protocol):
+    """Finds another leader for what cannot be written here."""
+
+    def ask(self, partition: Partition) -> None: ...
+
+
 class Services(msgspec.Struct, frozen=True):
     """What partitions ask of the rest of the broker."""
 
     standing: Standing
     flushes: FlushQueue
     in_sync: InSyncKeeper
+    relief: Relieving
 
 
 class Partition:
@@ -77,6 +85,7 @@ class Partition:
         "_watches",
         "id",
         "in_sync",
+        "is_ailing",
         "leader",
         "leader_epoch",
         "log",
@@ -93,6 +102,8 @@ class Partition:
         self.leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
         self.in_sync: InSync | None = None
         """The replicas as the leader knows them; None where this broker does not lead."""
+        self.is_ailing = False
+        """Whether the disk has refused it, and nothing is written until that takes something."""
         self._services = services
         self._leads_alone = False
         self._is_closed = False
@@ -117,7 +128,10 @@ class Partition:
     def _lead(self, image: PartitionImage, *, is_new: bool) -> None:
         standing = self._services.standing
         if is_new or self.in_sync is None:
+            self.is_ailing = False
             self.leader_epoch = image.leader_epoch
+            if self.log.flusher.is_cut:
+                flush_now(self.log)  # Rare: it was elected a moment after it had to cut.
             if self.log.epochs.latest != image.leader_epoch:
                 # Noted before any write, so that followers of the next epoch find where this began.
                 self.log.assign_epoch(image.leader_epoch)
@@ -141,10 +155,7 @@ class Partition:
         self.fail(RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     def _set_alone(self) -> None:
-        in_sync = self.in_sync
-        self._leads_alone = (
-            in_sync is not None and not in_sync.followers and in_sync.proposal is None
-        )
+        self._leads_alone = self.in_sync is not None and self.in_sync.is_alone
 
     @property
     def is_leader(self) -> bool:
@@ -162,9 +173,7 @@ class Partition:
     @property
     def leads_for_certain(self) -> bool:
         """Whether this broker leads, and nobody else can by now."""
-        return (
-            self.in_sync is not None and not self._is_closed and self._services.standing.is_certain
-        )
+        return self.is_leader and not self._is_closed and self._services.standing.is_certain
 
     def check_leads(self) -> None:
         """Refuses what only the leader may answer, unless this broker certainly is it."""
@@ -194,8 +203,14 @@ class Partition:
     def append(self, records: memoryview, *, origin: Origin = Origin.CLIENT) -> Appended:
         """Appends records; they are committed when `wait_committed` returns."""
         self.check_leads()
+        if self.is_ailing:
+            raise StorageFailed(f"{self.id} gets another leader, as it cannot be written here")
         log = self.log
-        appended = log.append(records, leader_epoch=self.leader_epoch, origin=origin)
+        try:
+            appended = log.append(records, leader_epoch=self.leader_epoch, origin=origin)
+        except StorageFailed:
+            self._services.relief.ask(self)
+            raise
         self._uncommitted_bytes += len(records)
         flush_messages = log.settings.flush_messages
         if not self._leads_alone:
@@ -213,18 +228,16 @@ class Partition:
         in_sync = self.in_sync
         if in_sync is None or self._leads_alone:
             return
-        if len(in_sync.members) < self._needed(in_sync):
-            raise NotEnoughReplicas(self.id, len(in_sync.members), self._needed(in_sync))
+        needed = in_sync.needed(self.log.settings.min_insync_replicas)
+        if len(in_sync.members) < needed:
+            raise NotEnoughReplicas(self.id, len(in_sync.members), needed)
 
     def check_still_in_sync(self) -> None:
         """Tells a writer that its records are committed, but on fewer replicas than was asked."""
         in_sync = self.in_sync
-        if in_sync is not None and len(in_sync.maximal) < self._needed(in_sync):
+        least = self.log.settings.min_insync_replicas
+        if in_sync is not None and len(in_sync.maximal) < in_sync.needed(least):
             raise NotEnoughReplicasAfterAppend(self.id)
-
-    def _needed(self, in_sync: InSync) -> int:
-        """How many replicas must be in sync: no more than there are."""
-        return min(self.log.settings.min_insync_replicas, len(in_sync.followers) + 1)
 
     def is_committed(self, end_offset: Offset) -> bool:
         """Whether all records before `end_offset` are committed."""
@@ -238,8 +251,7 @@ class Partition:
     def committed(self, end_offset: Offset, deadline: float) -> asyncio.Future[None]:
         """The wait itself, begun. Whoever appends and then waits for something else needs it: were
         this broker deposed meanwhile, others' records might be committed at the same offsets."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.in_sync is None or self._is_closed:
             future.set_exception(RequestFailed(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         elif self.is_committed(end_offset):
@@ -256,8 +268,7 @@ class Partition:
     def reopened(self, log: Log) -> None:
         """The log was fenced and has been opened again; it may have lost its tail."""
         self.log = log
-        self._advance()
-        self._wake_watches()
+        self.stood()
 
     def start_moved(self) -> None:
         """The log begins later than it did: replicas have to hear of it."""
@@ -267,7 +278,8 @@ class Partition:
     def is_unsynced(self) -> bool:
         """Whether something must be on the disk before anybody may count on it, and is not."""
         log = self.log
-        return log.settings.flush_messages == 1 and log.recovery_point < log.end_offset
+        is_synced_always = log.settings.flush_messages == 1
+        return log.flusher.is_cut or (is_synced_always and log.recovery_point < log.end_offset)
 
     async def sync(self) -> None:
         await self._services.flushes.sync(self)
@@ -281,8 +293,7 @@ class Partition:
         in_sync = self.in_sync
         if in_sync is None:
             return
-        now_ms = self._services.standing.clock.monotonic_ms()
-        in_sync.fetched(follower, offset, self.log.end_offset, now_ms)
+        in_sync.fetched(follower, offset, self.log.end_offset, self.clock.monotonic_ms())
         self._advance()
         if in_sync.proposal is None and in_sync.can_join(follower, self.log.high_watermark):
             self._services.in_sync.change(self, in_sync.members | {follower})
@@ -292,10 +303,8 @@ class Partition:
         in_sync = self.in_sync
         if in_sync is None or in_sync.proposal is not None:
             return
-        standing = self._services.standing
-        lagging = in_sync.lagging(
-            self.log.end_offset, standing.clock.monotonic_ms(), standing.lag_ms_max
-        )
+        lag_ms_max = self._services.standing.lag_ms_max
+        lagging = in_sync.lagging(self.log.end_offset, self.clock.monotonic_ms(), lag_ms_max)
         if lagging:
             self._services.in_sync.change(self, in_sync.members - lagging)
 
@@ -324,13 +333,12 @@ class Partition:
         in_sync, standing = self.in_sync, self._services.standing
         if in_sync is None or standing.may_be_deposed(in_sync):
             return
-        if len(in_sync.members) < self._needed(in_sync):
-            return
         log = self.log
+        if len(in_sync.members) < in_sync.needed(log.settings.min_insync_replicas):
+            return
         safe_end = log.recovery_point if log.settings.flush_messages == 1 else log.end_offset
-        self._commit(
-            in_sync.high_watermark(safe_end, standing.clock.monotonic_ms(), standing.lag_ms_max)
-        )
+        now_ms = standing.clock.monotonic_ms()
+        self._commit(in_sync.high_watermark(safe_end, now_ms, standing.lag_ms_max))
 
     def _commit(self, end_offset: Offset) -> None:
         if end_offset <= self.log.high_watermark:

@@ -1,19 +1,21 @@
 """Lets others lead what this broker cannot write any more: its disk is full, or fails.
 
-While it does, the leader takes no records, and waits until all who are in sync have what it has:
-so nothing is lost that it accepted, be it acknowledged by one replica or by all. Then it takes
-itself out of the set in sync and leads no more; the controller elects one of the others. It comes
-back into the set when it can write again and has caught up.
+A leader that could not write takes no more records, and waits until all who are in sync have what
+it has: so nothing is lost that it accepted, be it acknowledged by one replica or by all. Then it
+takes itself out of the set in sync and leads no more; the controller elects one of the others. It
+asks its successor for nothing before its disk takes something again, and so does not come back into
+the set, nor to lead, while it cannot write.
 
 Where nobody else is in sync it goes on leading: what is there can be read, and may be written again
-as soon as there is space.
+as soon as there is room. So where all disks are full, the last one keeps the partition.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 from ottla.broker.partition import Partition
 from ottla.broker.standing import Standing
@@ -25,54 +27,60 @@ from ottla.errors import OttlaError
 from ottla.model.ids import LeaderEpoch, TopicPartition
 
 CATCH_UP_SECONDS: Final = 5.0
-"""As long the others may take to have everything. Whoever takes longer leaves the set before."""
-PAUSE_MS: Final = 60_000
-"""So long a broker keeps what it was elected for again. Where all disks are full, a partition would
-wander from one to the next without end."""
-
+"""As long the others may take to have everything. Else the leader goes on, and asks again when the
+next record cannot be written: whoever lags leaves the set meanwhile."""
 RETRY_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
 
 class Relief:
-    """Takes leaders' wishes to be relieved to the metadata store."""
+    """Takes leaders' wishes to be relieved to the metadata store, and looks after the ailing."""
 
-    def __init__(self, metadata: ClusterMetadata, standing: Standing) -> None:
+    def __init__(
+        self,
+        metadata: ClusterMetadata,
+        standing: Standing,
+        has_room: Callable[[], Awaitable[bool]],
+    ) -> None:
+        """`has_room` finds out whether the disk takes something."""
         self._metadata = metadata
         self._standing = standing
-        self._running: dict[TopicPartition, asyncio.Task[None]] = {}
-        self._not_before_ms: dict[TopicPartition, int] = {}
+        self._has_room = has_room
+        self._ailing: dict[TopicPartition, Partition] = {}
+        """Given up, or about to be."""
+        self._running: set[asyncio.Task[None]] = set()
+        self._nurse: asyncio.Task[None] | None = None
 
     async def stop(self) -> None:
         """Relieves nobody more; a change under way is finished by the metadata."""
-        running = list(self._running.values())
+        running = tuple(self._running)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
     def ask(self, partition: Partition) -> None:
         """The partition's leader could not write: if another can lead, another shall."""
-        name, now_ms = partition.id, self._standing.clock.monotonic_ms()
-        led = self._led(partition)
-        if led is None or name in self._running or now_ms < self._not_before_ms.get(name, 0):
+        if partition.is_ailing or not self._can_be_relieved(partition):
             return
-        self._not_before_ms[name] = now_ms + PAUSE_MS
-        partition.is_paused = True
-        task = asyncio.get_running_loop().create_task(self._relieve(partition))
-        self._running[name] = task
-        task.add_done_callback(lambda _: self._running.pop(name, None))
+        partition.is_ailing = True
+        self._begin(self._relieve(partition))
 
-    def _led(self, partition: Partition) -> PartitionImage | None:
-        """The state in which this broker leads, and others could."""
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    def _can_be_relieved(self, partition: Partition) -> bool:
+        """Whether this broker leads, as far as it knows, and others could."""
         name = partition.id
         led = self._metadata.image.partition(name.topic, name.partition)
-        if led is None or (led.leader, led.leader_epoch) != (
-            self._standing.broker_id,
-            partition.leader_epoch,
-        ):
-            return None
-        return led if len(led.isr) > 1 else None
+        return (
+            led is not None
+            and (led.leader, led.leader_epoch) == (self._standing.broker_id, partition.leader_epoch)
+            and len(led.isr) > 1
+        )
 
     async def _relieve(self, partition: Partition) -> None:
         name, epoch = partition.id, partition.leader_epoch
@@ -82,13 +90,14 @@ class Relief:
             state = await self._give_up(name, epoch)
         except OttlaError as error:
             log.warning("%s cannot be written, and nobody else leads it yet: %s", name, error)
-            self._not_before_ms.pop(name, None)
-            if partition.leader_epoch == epoch:
-                partition.is_paused = False
+            if partition.leader_epoch == epoch or not partition.is_leader:
+                partition.is_ailing = False
             return
-        # It stays paused: this broker follows from the moment on in which it applies the picture.
         others = ", ".join(map(str, state.isr))
         log.warning("%s cannot be written here: one of %s is to lead it", name, others)
+        self._ailing[name] = partition
+        if self._nurse is None or self._nurse.done():
+            self._nurse = self._begin(self._look_after())
 
     async def _give_up(self, name: TopicPartition, epoch: LeaderEpoch) -> PartitionImage:
         leader = self._standing.broker_id
@@ -101,3 +110,17 @@ class Relief:
                 # It may have happened all the same: then the next attempt finds that out.
                 log.warning("%s was not given up yet: %s", name, error)
                 await asyncio.sleep(RETRY_SECONDS)
+
+    async def _look_after(self) -> None:
+        """Lets partitions follow their new leaders as soon as they can be written."""
+        while self._ailing:
+            await asyncio.sleep(RETRY_SECONDS)
+            if not await self._has_room():
+                continue
+            ailing, self._ailing = self._ailing, {}
+            for name, partition in ailing.items():
+                if partition.log.is_fenced:
+                    self._ailing[name] = partition  # it has to be opened again before
+                else:
+                    partition.is_ailing = False
+            log.warning("%d partitions can be written again", len(ailing) - len(self._ailing))

@@ -9,7 +9,8 @@ Invariants:
    response is appended.
 4. What the leader was asked for in the session is in `_asked` until it was told to forget it, or
    it would go on to answer it.
-5. Where each message is to be synced, the leader is told only of what is on the disk.
+5. Where each message is to be synced, the leader is told only of what is on the disk; and after a
+   cut nothing is asked for before the cut is.
 6. What may differ from what was asked is in `_moved`; what is not there is not looked at, so that
    partitions at rest cost nothing. A partition tells of all that happens to it.
 7. A partition that cannot go on rests for a while, so that no error becomes a storm of requests.
@@ -187,6 +188,7 @@ class ReplicaFetcher:
             self._begin_session()
             version = await self._agree(connection)
             while True:
+                self._spare_ailing()
                 await self._sync()
                 self._hold_back()
                 if self.is_idle:
@@ -219,6 +221,13 @@ class ReplicaFetcher:
     def _pause(self, key: Key) -> None:
         self._paused.add(key)
         self._withdrawn.add(key)
+
+    def _spare_ailing(self) -> None:
+        """Lets those rest whose disk takes nothing: who asks and has everything would be in sync,
+        and might be elected."""
+        for key in self._moved - self._paused:
+            if self._followed[key].partition.is_ailing:
+                self._rest(key)
 
     def _hold_back(self) -> None:
         """Lets those rest that have had as much as they may for now."""

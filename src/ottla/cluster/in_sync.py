@@ -76,6 +76,15 @@ class InSync:
     def followers(self) -> Mapping[BrokerId, Follower]:
         return self._followers
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no other replica, and none is about to be."""
+        return not self._followers and self.proposal is None
+
+    def needed(self, replicas_min: int) -> int:
+        """How many must be in sync where so many are asked for: no more than there are."""
+        return min(replicas_min, len(self._followers) + 1)
+
     # --- what happens ---
 
     def fetched(self, replica: BrokerId, offset: int, leader_end: int, now_ms: int) -> None:

@@ -1,4 +1,5 @@
-"""What a broker gives up before it comes back from a crash. Pure: writes to a draft.
+"""What a broker gives up: before it comes back from a crash, and where it cannot write any more.
+Pure: writes to a draft.
 
 What it led it leads no more: it may lead again only in a new epoch, as its history may differ from
 what it was in the old one. And where the machine went down with it, the end of its logs may be
@@ -13,10 +14,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ottla.cluster.changes import write_in_sync, write_leadership
+from ottla.cluster.changes import lead, topic_of, write_in_sync, write_leadership
 from ottla.cluster.election import Leadership
 from ottla.cluster.image import NO_BROKER, Draft, PartitionImage
-from ottla.model.ids import BrokerId
+from ottla.errors import ErrorCode, NotLeader, RequestFailed, UnknownTopic
+from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 
 
 def renounce(draft: Draft, broker: BrokerId, *, may_lack_records: bool) -> int:
@@ -38,6 +40,29 @@ def renounce(draft: Draft, broker: BrokerId, *, may_lack_records: bool) -> int:
         if tuple(partitions) != topic.partitions:
             draft.put_topic(replace(topic, partitions=tuple(partitions)))
     return count
+
+
+def give_up(
+    draft: Draft, name: TopicPartition, leader: BrokerId, epoch: LeaderEpoch
+) -> PartitionImage:
+    """Let a leader lead no more, nor be in sync, as it cannot write; the state as it will be.
+
+    Nobody leads then until the controller has elected one of the others in sync. NotLeader where it
+    leads no more already, RequestFailed where nobody else is in sync.
+    """
+    topic = topic_of(draft, name.topic)
+    if not 0 <= name.partition < len(topic.partitions):
+        raise UnknownTopic(name.topic, name.partition)
+    before = topic.partitions[name.partition]
+    if (before.leader, before.leader_epoch) != (leader, epoch):
+        raise NotLeader(f"{name} has another leader by now")
+    others = tuple(member for member in before.isr if member != leader)
+    if not others:
+        raise RequestFailed(
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"nobody else is in sync with {name}"
+        )
+    chosen = Leadership(NO_BROKER, others, before.recovery_state)
+    return lead(draft, name.topic, name.partition, chosen)
 
 
 def _trusted(

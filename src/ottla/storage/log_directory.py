@@ -38,6 +38,7 @@ from ottla.storage.index_cache import INDEX_MEMORY_BYTES_MAX, IndexCache
 from ottla.storage.log import Log
 from ottla.storage.recovery import OpenedLog, Opening, open_log
 from ottla.storage.removal import RemovalJob
+from ottla.storage.room import has_room
 from ottla.storage.segment_place import SegmentPlace
 
 LOCK: Final = ".lock"
@@ -337,6 +338,10 @@ class LogDirectory:
             for entry in self._disk.entries(self.path(partition))
             if entry.size_bytes and entry.name.endswith(file_names.INDEX_SUFFIXES)
         }
+
+    def has_room(self) -> bool:
+        """Whether the disk takes something; waits for it."""
+        return has_room(self._disk, self.root)
 
     def abandon(self) -> None:
         """Let go of everything as a killed process would, without writing."""

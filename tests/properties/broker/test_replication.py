@@ -24,7 +24,7 @@ from ottla.net.server_connection import Peer
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
 from ottla.settings.replication import ReplicationSettings
 from ottla.storage.disk import read_region
-from unit.broker.stage import LAG_MS, TOPIC_ID, Flushes, Wishes, an_image
+from unit.broker.stage import LAG_MS, TOPIC_ID, Flushes, Pleas, Wishes, an_image
 from unit.broker.unthrottled import unthrottled
 from unit.net.running import run
 from unit.storage.logs import World, batch, values
@@ -38,7 +38,7 @@ class Replica:
     def __init__(self, broker: BrokerId) -> None:
         self.broker = broker
         world = World()
-        services = Services(Standing(broker, world.clock, LAG_MS), Flushes(), Wishes())
+        services = Services(Standing(broker, world.clock, LAG_MS), Flushes(), Wishes(), Pleas())
         self.partition = Partition(TopicPartition("topic", 0), TOPIC_ID, world.open(), services)
         partitions = Partitions()
         partitions.add(self.partition)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from support.eventually import eventually
-from support.faults.stage import OUTAGE_SECONDS, RECORDS_BEFORE, Stage
+from support.faults.stage import RECORDS_BEFORE, Stage
 
 DISK_BYTES = 48 << 20
 FILLER = "filler"
@@ -40,14 +40,11 @@ def small_disk(place: Path) -> Iterator[None]:
 
 
 def fill_leaders_disk(stage: Stage) -> None:
-    """Clients get errors or another leader until there is space again."""
+    """Others lead what it led, and clients go on with them."""
     leader = stage.leader
     filler = _fill(stage, leader)
-
-    def is_noticed() -> bool:
-        return stage.leader != leader or stage.load.has_outage(OUTAGE_SECONDS, partition=0)
-
-    eventually(is_noticed, "trouble with a full disk", timeout_seconds=FULL_SECONDS_MAX)
+    stage.wait_rows(lambda rows: all(row.leader != leader for row in rows), "another leader")
+    stage.load.wait_acknowledged(RECORDS_BEFORE)
     filler.unlink()
 
 

@@ -21,7 +21,7 @@ from ottla.cluster.image import (
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicId
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.simulated_disk import SimulatedDisk
-from unit.broker.stage import LAG_MS, ME, Flushes, Wishes
+from unit.broker.stage import LAG_MS, ME, Flushes, Pleas, Wishes
 from unit.storage.logs import SetClock
 
 
@@ -107,7 +107,7 @@ class Member:
         self.view = ClusterView(self.pictures, ME, {})  # type: ignore[arg-type]
         self.partitions = Partitions()
         self.flushes = Flushes()
-        services = Services(Standing(ME, self.clock, LAG_MS), self.flushes, Wishes())
+        services = Services(Standing(ME, self.clock, LAG_MS), self.flushes, Wishes(), Pleas())
         self.replicas = Replicas(self.partitions, self.directory, self.view, services)
         self.following = Following()
         self.follower = ClusterFollower(

@@ -53,6 +53,16 @@ class Wishes:
         partition.in_sync_changed()
 
 
+class Pleas:
+    """Keeps which partitions could not be written, and finds no other leader for them."""
+
+    def __init__(self) -> None:
+        self.heard: list[Partition] = []
+
+    def ask(self, partition: Partition) -> None:
+        self.heard.append(partition)
+
+
 class Flushes:
     """Keeps which partitions are to be synced until the test does it."""
 
@@ -68,6 +78,10 @@ class Flushes:
             flush(partition.log)
             partition.flushed()
 
+    async def sync(self, partition: Partition) -> None:
+        self.add(partition)
+        self.run()
+
 
 class Stage:
     """One partition, its disk, its clock and its neighbours."""
@@ -79,7 +93,8 @@ class Stage:
         self.wishes = Wishes()
         self.session = Session(never_ends=True)
         self.standing = Standing(ME, self.clock, LAG_MS, self.session)
-        self.services = Services(self.standing, self.flushes, self.wishes)
+        self.pleas = Pleas()
+        self.services = Services(self.standing, self.flushes, self.wishes, self.pleas)
         self.partition = Partition(
             TopicPartition("topic", 0), TOPIC_ID, self.world.open(), self.services
         )

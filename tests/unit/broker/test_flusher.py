@@ -20,7 +20,7 @@ from unit.storage.logs import DIRECTORY
 def flushed_by(flusher: Flusher, **changes: Any) -> Stage:
     """A partition that has every message synced by this flusher."""
     stage = Stage(flush_messages=1, **changes)
-    stage.partition._services = Services(stage.standing, flusher, stage.wishes)
+    stage.partition._services = Services(stage.standing, flusher, stage.wishes, stage.pleas)
     stage.partition.take_role(an_image(ME))
     return stage
 

@@ -3,62 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
 
 from ottla.broker.in_sync_changes import RETRY_SECONDS, InSyncChanges
 from ottla.broker.partition import Services
-from ottla.cluster.image import ClusterImage, Draft, PartitionImage, TopicImage
 from ottla.cluster.layout import RECOVERED, RECOVERING
 from ottla.cluster.store import StoreFailed, StoreUncertain
 from ottla.model.ids import Offset, TopicPartition
 from ottla.protocol.messages.describe_topic_partitions import NOT_KNOWN, AbsenceCause
 from unit.broker.cluster import a_partition, a_picture, a_topic
+from unit.broker.leaders_metadata import ALL, Metadata, the_topic
 from unit.broker.stage import LAG_MS, ME, THREE, TOPIC_ID, TWO, Stage, an_image
 from unit.net.running import pass_time, run, turns
-
-ALL = (ME, TWO, THREE)
-
-
-def the_topic(partition: PartitionImage) -> TopicImage:
-    return replace(a_topic("topic", partition), id=TOPIC_ID)
-
-
-class Metadata:
-    """A cluster's picture that leaders change, unless it was told to fail them."""
-
-    def __init__(self, *, leader: int = ME, epoch: int = 0) -> None:
-        self.image = a_picture(the_topic(a_partition(0, leader, *ALL, epoch=epoch)), brokers=ALL)
-        self.failures: deque[Exception] = deque()
-        self.attempts = 0
-        self.held_until: asyncio.Event | None = None
-        self.observers: list[Callable[[ClusterImage], None]] = []
-
-    async def change_as_leader(self, decide: Callable[[Draft], Any]) -> Any:
-        self.attempts += 1
-        if self.held_until is not None:
-            await self.held_until.wait()
-        if self.failures:
-            raise self.failures.popleft()
-        draft = Draft(self.image)
-        changed = decide(draft)
-        self.image = draft.image()
-        for observer in self.observers:
-            observer(self.image)
-        return changed
-
-    @property
-    def isr(self) -> set[int]:
-        return set(self.image.topics["topic"].partitions[0].isr)
 
 
 def a_leader(metadata: Metadata) -> tuple[Stage, InSyncChanges]:
     stage = Stage()
     changes = InSyncChanges(metadata, stage.partitions, stage.standing)  # type: ignore[arg-type]
-    stage.partition._services = Services(stage.standing, stage.flushes, changes)
+    stage.partition._services = Services(stage.standing, stage.flushes, changes, stage.pleas)
     stage.partition.take_role(an_image(ME, replicas=ALL))
     return stage, changes
 
@@ -303,7 +267,9 @@ def test_wishes_that_come_while_one_is_carried_out_are_carried_out_together() ->
         changes = InSyncChanges(metadata, stages[0].partitions, stages[0].standing)  # type: ignore[arg-type]
         for index, stage in enumerate(stages):
             stage.partition.id = TopicPartition("topic", index)
-            stage.partition._services = Services(stage.standing, stage.flushes, changes)
+            stage.partition._services = Services(
+                stage.standing, stage.flushes, changes, stage.pleas
+            )
             let_three_lag(stage)
             stage.partition.drop_laggards()
         await turns()

@@ -13,7 +13,7 @@ from ottla.errors import ErrorCode, OttlaError, RequestFailed, StorageFailed, Ti
 from ottla.model.ids import Offset
 from unit.broker.stage import LAG_MS, ME, NOBODY, THREE, TWO, Stage, an_image
 from unit.net.running import pass_time, run, turns
-from unit.storage.logs import batch, values
+from unit.storage.logs import append, batch, flush, values
 
 ALL = (ME, TWO, THREE)
 
@@ -85,6 +85,19 @@ def test_taking_the_lead_writes_no_file() -> None:
         stage.append(b"b")
     stage.world.disk.space_bytes = None
     assert stage.append(b"b") == 2
+
+
+def test_who_leads_what_it_has_just_cut_writes_nothing_over_what_might_come_back() -> None:
+    stage = Stage(an_image(TWO, epoch=3, replicas=ALL))
+    log = stage.partition.log
+    append(log, batch(b"a"), batch(b"old"), epoch=3)
+    flush(log)
+    log.truncate_to(1)
+    assert stage.partition.is_unsynced
+    stage.partition.take_role(an_image(ME, epoch=4, replicas=ALL))
+    assert not stage.partition.is_unsynced
+    stage.world.disk.lose_power(lambda _: 0)
+    assert values(stage.world.open()) == {0: b"a"}
 
 
 def test_a_partition_without_a_leader_knows_of_none() -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from ottla.broker.partition import Services
-from ottla.broker.relief import CATCH_UP_SECONDS, PAUSE_MS, RETRY_SECONDS, Relief
+from ottla.broker.relief import CATCH_UP_SECONDS, RETRY_SECONDS, Relief
 from ottla.cluster.image import NO_BROKER, PartitionImage
 from ottla.cluster.store import StoreUncertain
 from ottla.errors import ErrorCode, RequestFailed, StorageFailed
@@ -26,11 +26,14 @@ class Scene:
     def __init__(self) -> None:
         self.metadata = Metadata()
         self.stage = Stage()
-        self.relief = Relief(self.metadata, self.stage.standing)  # type: ignore[arg-type]
+        self.relief = Relief(self.metadata, self.stage.standing, self.has_room)  # type: ignore[arg-type]
         services = Services(self.stage.standing, self.stage.flushes, self.stage.wishes, self.relief)
         self.partition = self.stage.partition
         self.partition._services = services
         self.partition.take_role(an_image(ME, replicas=ALL))
+
+    async def has_room(self) -> bool:
+        return self.stage.world.disk.space_bytes is None
 
     @property
     def state(self) -> PartitionImage:
@@ -134,19 +137,34 @@ def test_the_only_one_in_sync_goes_on_leading() -> None:
     run(scenario())
 
 
-def test_where_all_disks_are_full_a_partition_does_not_wander_without_end() -> None:
+def test_who_gave_up_is_ailing_until_its_disk_takes_something_again() -> None:
     async def scenario() -> None:
         async with a_full_disk() as scene:
             scene.is_refused()
             scene.let_followers_fetch()
             await turns()
-            scene.lead_again(*ALL)
-            for expected in (ME, NO_BROKER):
-                scene.is_refused()
-                scene.let_followers_fetch()
-                await turns()
-                assert scene.state.leader == expected
-                scene.stage.clock.ms += PAUSE_MS
+            scene.partition.take_role(scene.state)
+            for _ in range(3):
+                await pass_time(RETRY_SECONDS)
+                assert scene.partition.is_ailing
+            scene.stage.world.disk.space_bytes = None
+            scene.partition.log.fence("a sync failed")
+            await pass_time(RETRY_SECONDS)
+            assert scene.partition.is_ailing, "it has to be opened again"
+            scene.partition.reopened(scene.stage.world.open())
+            await pass_time(RETRY_SECONDS)
+            assert not scene.partition.is_ailing
+
+    run(scenario())
+
+
+def test_who_was_deposed_before_it_could_give_up_follows_like_anybody() -> None:
+    async def scenario() -> None:
+        async with a_full_disk() as scene:
+            scene.is_refused()
+            scene.partition.take_role(an_image(TWO, epoch=1, replicas=ALL))
+            await turns()
+            assert not scene.partition.is_ailing
 
     run(scenario())
 
@@ -158,7 +176,8 @@ def test_an_answer_that_was_lost_is_asked_for_again() -> None:
             scene.is_refused()
             scene.let_followers_fetch()
             await turns()
-            assert scene.is_refused() is ErrorCode.KAFKA_STORAGE_ERROR
+            scene.stage.world.disk.space_bytes = None
+            assert scene.is_refused() is ErrorCode.KAFKA_STORAGE_ERROR, "it may have happened"
             await pass_time(RETRY_SECONDS + 1)
             assert scene.state.leader == NO_BROKER
 
@@ -193,7 +212,7 @@ def test_records_that_cannot_be_written_are_said_so_in_any_case(isr: tuple[int, 
             topics = {"topic": replace(topic, partitions=(after,))}
             scene.metadata.image = replace(scene.metadata.image, topics=topics)
             assert scene.is_refused() is ErrorCode.KAFKA_STORAGE_ERROR
-            assert not scene.partition.is_paused
+            assert not scene.partition.is_ailing
             assert scene.partition.log.end_offset == Offset(1)
 
     run(scenario())

@@ -108,7 +108,7 @@ def test_where_each_message_is_synced_the_leader_is_told_only_of_what_is_on_the_
     async def scenario() -> None:
         with ThreadPoolExecutor(1) as executor:
             stage = a_follower(flush_messages=1)
-            services = Services(stage.standing, Flusher(executor), stage.wishes)
+            services = Services(stage.standing, Flusher(executor), stage.wishes, stage.pleas)
             stage.partition._services = services
             disk_goes_on = threading.Event()
             executor.submit(disk_goes_on.wait, 9)
@@ -230,6 +230,30 @@ def test_where_histories_part_the_log_is_cut_and_nothing_is_appended() -> None:
             assert values(log) == {0: b"a", 1: b"b"}
             again = named(request)[0]
             assert (again.fetch_offset, again.last_fetched_epoch) == (2, 2)
+
+    run(scenario())
+
+
+def test_what_was_cut_off_is_gone_for_good_before_anything_takes_its_place() -> None:
+    async def scenario() -> None:
+        with ThreadPoolExecutor(1) as executor:
+            stage = a_follower()
+            stage.partition._services = Services(
+                stage.standing, Flusher(executor), stage.wishes, stage.pleas
+            )
+            log, disk_goes_on = stage.partition.log, threading.Event()
+            append(log, batch(b"a"), batch(b"mine"), epoch=2)
+            async with following(stage) as (leader, _):
+                await leader.asked(1)
+                executor.submit(disk_goes_on.wait, 9)
+                leader.say(answer(data(diverging=(2, 1))))
+                await wait_until(lambda: log.end_offset == 1)
+                await turns()
+                assert (len(leader.requests), log.flusher.is_cut) == (1, True)
+                disk_goes_on.set()
+                await leader.asked(2)
+                stage.world.disk.lose_power(lambda _: 0)
+                assert values(stage.world.open()) == {0: b"a"}
 
     run(scenario())
 
@@ -448,6 +472,21 @@ def test_a_full_disk_does_not_end_replication_for_good() -> None:
                 await pass_time(BACKOFF_SECONDS)
             leader.say(answer(), records, records)
             await wait_until(lambda: stage.partition.log.end_offset == 1)
+
+    run(scenario())
+
+
+def test_nothing_is_asked_for_what_cannot_be_written_until_it_can() -> None:
+    async def scenario() -> None:
+        stage = a_follower()
+        stage.partition.is_ailing = True
+        async with following(stage) as (leader, _):
+            for _ in range(5):
+                await pass_time(BACKOFF_SECONDS)
+            assert leader.requests == []
+            stage.partition.is_ailing = False
+            await pass_time(BACKOFF_SECONDS)
+            await leader.asked(1)
 
     run(scenario())
 
