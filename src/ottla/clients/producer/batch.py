@@ -78,6 +78,7 @@ class ProducerBatch:
         "is_done",
         "is_in_doubt",
         "is_of_table",
+        "number",
         "order",
         "order_step",
         "parent",
@@ -115,6 +116,8 @@ class ProducerBatch:
         """What the bytes of a table's batch stood in, once it is done."""
         self.stamp = NO_PRODUCER
         self.base_sequence = -1
+        self.number = 0
+        """Counts the batches of its partition, once it is sent."""
         self.order = 0.0
         """Its place among the batches of its partition, once it is sent."""
         self.order_step = 1.0

@@ -79,8 +79,7 @@ class Outcomes:
             queue.in_flight.remove(batch)
             queue.known_producer_id = batch.stamp.producer_id
             queue.failures = 0
-            if queue.doubts:
-                queue.doubts = [order for order in queue.doubts if order > batch.order]
+            queue.stored(batch)
             self.succeed(
                 batch, UNKNOWN_OFFSET if duplicate else row.base_offset, row.log_append_time_ms
             )
@@ -146,7 +145,7 @@ class Outcomes:
             queue.in_flight.remove(batch)
         if batch.base_sequence >= 0:
             if batch.is_in_doubt:
-                queue.doubts.append(batch.order)
+                queue.doubt(batch)
             else:
                 queue.gap_order = min(queue.gap_order, batch.order)
         self._fatal(error, batch)
@@ -162,7 +161,7 @@ class Outcomes:
             last = queue.last_error if isinstance(queue.last_error, OttlaError) else None
             error = DeliveryTimedOut(queue.where, self._settings.delivery_timeout_ms, last)
             if batch.base_sequence >= 0:
-                queue.doubts.append(batch.order)
+                queue.doubt(batch)
             self._fatal(error, batch)
             self.fail(batch, error)
 
@@ -197,10 +196,7 @@ class Outcomes:
 
     def _begin_epoch(self, queue: PartitionQueue) -> None:
         """Nothing before the gap is on its way or in line any more: count anew after it."""
-        queue.gap_order = math.inf
-        queue.forgot = None
-        queue.doubts.clear()
-        queue.next_sequence = 0
+        queue.count_anew()
         producer = queue.producer
         # A transaction's epoch is the coordinator's to raise: it will be, after the abort.
         if producer.producer_epoch >= PRODUCER_EPOCH_MAX or producer.is_transactional:
@@ -267,7 +263,7 @@ class Outcomes:
         for queue in list(accumulator.ready):
             while (batch := accumulator.take(queue)) is not None:
                 if batch.base_sequence >= 0:
-                    queue.doubts.append(batch.order)
+                    queue.doubt(batch)
                 self.fail(batch, error)
 
     def _ended(self, batch: ProducerBatch) -> None:

@@ -40,6 +40,7 @@ class PartitionQueue:
     """
 
     __slots__ = (
+        "acknowledged_order",
         "doubts",
         "failures",
         "forgot",
@@ -56,6 +57,7 @@ class PartitionQueue:
         "pending",
         "producer",
         "retrying",
+        "sent_count",
         "where",
     )
 
@@ -67,6 +69,7 @@ class PartitionQueue:
         """How large the last batch became: the next one may as well."""
         self.pending: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
+        self.sent_count = 0
         self.retrying: list[ProducerBatch] = []
         self.not_before = 0.0
         self.has_new_leader = False
@@ -82,6 +85,8 @@ class PartitionQueue:
         self.gap_order = math.inf
         """From this batch on, sequences count on from records that are surely not written: what
         was sent before it is finished first, then a new epoch is due."""
+        self.acknowledged_order = 0.0
+        """The last batch of the epoch that the broker has stored, and with it all before it."""
         self.doubts: list[float] = []
         """These batches were given up and may be written or not: the answer to a later one tells.
         """
@@ -89,6 +94,30 @@ class PartitionQueue:
         self.forgot: OttlaError | None = None
         """What the broker said of a batch before which nothing was missing: it may be past it and
         have forgotten, and what else is in doubt may be written."""
+
+    @property
+    def window(self) -> int:
+        """How many batches were sent from the oldest on that is still on its way."""
+        return self.sent_count - self.in_flight[0].number + 1 if self.in_flight else 0
+
+    def stored(self, batch: ProducerBatch) -> None:
+        """The broker has a batch, and so all that were counted before it in the same epoch."""
+        self.acknowledged_order = max(self.acknowledged_order, batch.order)
+        if self.doubts:
+            self.doubts = [order for order in self.doubts if order > batch.order]
+
+    def doubt(self, batch: ProducerBatch) -> None:
+        """A batch was given up, and may be written: unless it surely is."""
+        if batch.order > self.acknowledged_order:
+            self.doubts.append(batch.order)
+
+    def count_anew(self) -> None:
+        """A new epoch begins: what was known of the old one says nothing of it."""
+        self.gap_order = math.inf
+        self.forgot = None
+        self.doubts.clear()
+        self.acknowledged_order = 0.0
+        self.next_sequence = 0
 
     @property
     def has_gap(self) -> bool:

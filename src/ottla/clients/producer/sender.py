@@ -7,8 +7,9 @@ Invariants:
 1. At most `max.in.flight.requests.per.connection` requests wait for one broker.
 2. Of one partition at most `partition_in_flight_max` batches are on their way, and none while one
    that must be repeated waits for the others to come back. What is repeated goes alone: others
-   that overtook it would make the broker forget that it has it. The first of a producer goes alone
-   too: a broker that knows nothing of one takes any sequence for its first.
+   that overtook it would make the broker forget that it has it. So would those that a new leader
+   answers while the old one is silent: they count until the oldest has its answer. The first of a
+   producer goes alone too: a broker that knows nothing of one takes any sequence for its first.
 3. A partition's batches are sent in their order.
 """
 
@@ -186,7 +187,7 @@ class Sender:
         if queue.retrying or queue.is_held:
             return far
         if queue.in_flight and (
-            len(queue.in_flight) >= settings.partition_in_flight_max
+            queue.window >= settings.partition_in_flight_max
             or queue.in_flight[0].attempts > 1
             or queue.in_flight[0].stamp.producer_id != queue.known_producer_id
             or queue.pending[0].attempts

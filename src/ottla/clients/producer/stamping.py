@@ -54,6 +54,8 @@ class Stamping:
         if batch.order == 0.0:
             self._sent += 1.0
             batch.order = self._sent
+            queue.sent_count += 1
+            batch.number = queue.sent_count
         stamp = self._stamp(queue, batch)
         if batch.data is None:
             batch.encode(self.compression, self._level, stamp)

@@ -3,16 +3,20 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ottla.clients.producer.aio import Producer
+from ottla.clients.producer.batch import ProducerBatch
+from ottla.clients.producer.routing import PartitionQueue
 from ottla.errors import ErrorCode, OttlaError
 from ottla.protocol.api import ApiKey
 from ottla.protocol.message import Message
 from ottla.protocol.messages.init_producer_id import InitProducerIdResponse
+from ottla.protocol.messages.metadata import MetadataResponseBroker
 from ottla.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -179,6 +183,115 @@ def test_what_a_forgetful_broker_may_have_is_given_up_and_not_written_twice(
     given_up = [number for number, told in enumerate(outcomes) if isinstance(told, OttlaError)]
     assert given_up == [1, 2, 3, 4, 5]  # all that was on its way when the connection broke
     assert {*range(2 + unanswered), 6, 7, 8} == set(numbers)
+
+
+class Handover:
+    """Two brokers with one log: the first falls silent after some batches, then the second leads.
+
+    The first answers the first batch, writes `unanswered` more, and is not heard of again.
+    """
+
+    def __init__(self, here: Any, elsewhere: Any, log: Log, *, unanswered: int) -> None:
+        self._here, self._elsewhere, self._log = here, elsewhere, log
+        self._leader = 2
+        self._looks = asyncio.Semaphore(0)
+        log.script = [ErrorCode.NONE, *[WRITE_UNANSWERED] * unanswered]
+        here.answers[ApiKey.METADATA] = lambda request, version: self._metadata()
+        here.answers[ApiKey.PRODUCE] = log.answer
+        elsewhere.answers[ApiKey.PRODUCE] = self._answer_elsewhere
+        here.answers[ApiKey.INIT_PRODUCER_ID] = lambda request, version: InitProducerIdResponse(
+            producer_id=7, producer_epoch=0
+        )
+
+    async def wait_looks(self, count: int) -> None:
+        """Returns when the client has looked at the cluster so many times more."""
+        while not self._looks.locked():
+            await self._looks.acquire()
+        for _ in range(count):
+            await self._looks.acquire()
+
+    def _answer_elsewhere(self, request: Message, version: int) -> Message | bytes | None:
+        if not self._log.script:
+            return b""
+        answer = self._log.answer(request, version)
+        if not self._log.script:
+            self._leader = 1
+        return answer
+
+    def _metadata(self) -> Message:
+        self._looks.release()
+        picture = self._here.metadata()
+        host, port = self._elsewhere.address.host, self._elsewhere.address.port
+        picture.brokers.append(MetadataResponseBroker(node_id=2, host=host, port=port))
+        (partition,) = picture.topics[0].partitions
+        partition.leader_id = self._leader
+        partition.leader_epoch = 2 - self._leader
+        return picture
+
+
+async def send_through_handover(
+    a_broker: type, log: Log, *groups: int, **how: object
+) -> list[int | OttlaError]:
+    """Sends groups of records, the last one to the new leader; for each its offset or its error."""
+    async with a_broker() as here, a_broker() as elsewhere:
+        handover = Handover(here, elsewhere, log, unanswered=sum(groups[:-1]) - 1)
+        settings = {**QUICK, "metadata_max_age_ms": 50, **how}
+        async with Producer(str(here.address), **settings) as producer:
+            deliveries: list[Any] = []
+            for count in groups:
+                deliveries += [
+                    await producer.send("t", b"%d" % (len(deliveries) + number))
+                    for number in range(count)
+                ]
+                await handover.wait_looks(6)
+            told = await asyncio.gather(*deliveries, return_exceptions=True)
+    return [each if isinstance(each, OttlaError) else each.offset for each in told]
+
+
+def test_a_new_leader_is_not_sent_so_much_that_it_forgets_what_the_old_one_never_answered(
+    a_broker: type,
+) -> None:
+    log = Log()
+    outcomes = asyncio.run(send_through_handover(a_broker, log, 4, 16, request_timeout_ms=1500))
+    assert outcomes == list(range(20))
+    assert log.values == [b"%d" % number for number in range(20)]
+
+
+def test_what_came_before_something_acknowledged_is_written_and_not_sent_anew(
+    a_broker: type,
+) -> None:
+    """Though one before it was given up: that one cannot be missing in the log."""
+    log = Log()
+    original = log.append
+
+    def forgetful(batch: RecordBatch) -> PartitionProduceResponse:
+        answer = original(batch)
+        epoch, after, recent = log.known[7]
+        log.known[7] = (epoch, after, dict(list(recent.items())[-1:]))
+        return answer
+
+    log.append = forgetful  # type: ignore[method-assign]
+    told = asyncio.run(
+        send_through_handover(
+            a_broker, log, 2, 2, 1, request_timeout_ms=1500, delivery_timeout_ms=1500
+        )
+    )
+    assert [isinstance(each, OttlaError) for each in told] == [False, True, True, True, False]
+    assert log.values == [b"%d" % number for number in range(5)]
+
+
+def test_what_a_broker_stored_in_one_epoch_tells_nothing_of_the_next() -> None:
+    queue = PartitionQueue("t", 0)
+    early, late = ProducerBatch("t", 0, 0.0), ProducerBatch("t", 0, 0.0)
+    early.order, late.order = 1.0, 2.0
+    queue.stored(late)
+    queue.doubt(early)
+    assert queue.doubts == []
+    queue.count_anew()
+    queue.doubt(early)
+    assert queue.doubts == [1.0]
+    queue.stored(late)
+    assert queue.doubts == []
 
 
 def test_a_duplicate_counts_as_written(a_broker: type) -> None:
