@@ -181,8 +181,8 @@ def test_a_partitioner_and_ignored_keys_hold_for_tables_too(bootstrap: str, topi
     found = read(bootstrap, topic, 9)
     assert numbers(found, 1) == [1, 4, 7]
     with ottla.Producer(bootstrap, partitioner_ignore_keys=True, batch_size=200) as producer:
-        sent = producer.send_arrow(topic, a_table(100, key=[b"k"] * 100))
-    assert len(sent.partitions) == PARTITIONS
+        sent = producer.send_arrow(topic, a_table(1000, key=[b"k"] * 1000))
+    assert len(sent.partitions) == PARTITIONS, "no chance leaves one out of so many batches"
 
 
 def test_tables_and_single_records_keep_their_order(bootstrap: str, topic: str) -> None:
