@@ -245,7 +245,7 @@ class Broker:
         self._transactions.update()
 
     async def _open_logs(self) -> None:
-        self._flusher = Flusher(self._executor)
+        self._flusher = Flusher(self._executor, self._directory)
         lag_ms_max = self._settings.replica_lag_time_max_ms
         session = self._store.session if self._is_member else None
         self._standing = Standing(self._view.broker_id, self._clock, lag_ms_max, session)

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ottla.broker.partition import Partition
 from ottla.errors import StorageFailed
+from ottla.storage.checkpoint import CheckpointJob
 from ottla.storage.flush import FlushJob
 
 T = TypeVar("T")
@@ -17,11 +18,18 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
+class Points(Protocol):
+    """Knows how far all logs are safe, and writes it down."""
+
+    def begin_checkpoints(self) -> CheckpointJob: ...
+
+
 class Flusher:
     """A group fsync: whatever is asked for while one round runs goes into the next."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, points: Points) -> None:
         self._executor = executor
+        self._points = points
         self._due: dict[Partition, None] = {}
         self._waiting: list[asyncio.Future[None]] = []
         self._round: asyncio.Task[None] | None = None
@@ -33,11 +41,23 @@ class Flusher:
             self._round = asyncio.get_running_loop().create_task(self._run())
 
     async def sync(self, partition: Partition) -> None:
-        """Returns when all that the log has now was synced, or could not be: then it is fenced."""
+        """Returns when all that the log has now was synced, and what was cut off it is gone for
+        good; or when that could not be: then the log is fenced, or is as unsynced as before."""
         self.add(partition)
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(ended)
         await ended
+
+    def sync_now(self, partition: Partition) -> None:
+        """The same here, while the loop waits; StorageFailed where it could not be."""
+        job = partition.log.begin_flush()
+        job.run()
+        partition.log.finish_flush(job)
+        try:
+            self._points.begin_checkpoints().run()
+        except OSError as error:
+            raise StorageFailed(f"{partition.id}: its cut cannot be noted: {error}") from error
+        partition.log.flusher.cut_is_safe(job, partition.log.segments)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Other slow work on the disk, in line with the syncing: one thing after the other."""
@@ -58,6 +78,7 @@ class Flusher:
                 await loop.run_in_executor(self._executor, _sync_all, [job for _, job in jobs])
                 for partition, job in jobs:
                     self._finish(partition, job)
+                await self._note_cuts([each for each in jobs if each[1].is_after_cut])
                 _wake(waiting)
         finally:
             self._round = None
@@ -73,6 +94,18 @@ class Flusher:
             log.error("%s", failure)
             partition.fail(failure)
             return None
+
+    async def _note_cuts(self, cut: list[tuple[Partition, FlushJob]]) -> None:
+        """Writes down how far logs are safe that had been safe further than they go now."""
+        if not cut:
+            return
+        try:
+            await self.run(self._points.begin_checkpoints().run)
+        except OSError as error:
+            log.error("how far %d logs are safe cannot be noted: %s", len(cut), error)
+            return
+        for partition, job in cut:
+            partition.log.flusher.cut_is_safe(job, partition.log.segments)
 
     def _finish(self, partition: Partition, job: FlushJob) -> None:
         try:

@@ -40,7 +40,7 @@ from ottla.model.ids import (
     TopicId,
     TopicPartition,
 )
-from ottla.storage.log import Appended, Log, flush_now
+from ottla.storage.log import Appended, Log
 from ottla.storage.producer_state import Origin
 
 
@@ -50,6 +50,8 @@ class FlushQueue(Protocol):
     def add(self, partition: Partition) -> None: ...
 
     async def sync(self, partition: Partition) -> None: ...
+
+    def sync_now(self, partition: Partition) -> None: ...
 
 
 class InSyncKeeper(Protocol):
@@ -131,7 +133,7 @@ class Partition:
             self.is_ailing = False
             self.leader_epoch = image.leader_epoch
             if self.log.flusher.is_cut:
-                flush_now(self.log)  # Rare: it was elected a moment after it had to cut.
+                self._services.flushes.sync_now(self)  # Rare: elected right after a cut.
             if self.log.epochs.latest != image.leader_epoch:
                 # Noted before any write, so that followers of the next epoch find where this began.
                 self.log.assign_epoch(image.leader_epoch)

@@ -44,6 +44,7 @@ class Replicas:
         topics of which one could not be opened."""
         made = 0
         failed: dict[str, TopicImage] = {}
+        cut: list[tuple[TopicImage, Partition]] = []
         for topic in topics:
             settings = self.settings_of(topic)
             held = self._partitions.of_topic(topic.name)
@@ -52,6 +53,9 @@ class Replicas:
                     continue
                 try:
                     partition = self._open(topic, index, settings)
+                    if partition.log.flusher.is_cut:
+                        cut.append((topic, partition))
+                        continue
                     partition.take_role(image)
                 except (OttlaError, OSError) as error:
                     log.error("%s-%d cannot be opened: %s", topic.name, index, error)
@@ -61,7 +65,23 @@ class Replicas:
                 made += 1
                 if not made % LOGS_PER_TURN:
                     await asyncio.sleep(0)
+        failed |= await self._add_cut(cut)
         return list(failed.values())
+
+    async def _add_cut(self, cut: list[tuple[TopicImage, Partition]]) -> dict[str, TopicImage]:
+        """Adds partitions whose logs were found torn, once what was cut off is gone for good:
+        synced all at once. The topics of which one cannot take its role."""
+        failed: dict[str, TopicImage] = {}
+        await asyncio.gather(*(self._services.flushes.sync(partition) for _, partition in cut))
+        for topic, partition in cut:
+            try:
+                partition.take_role(topic.partitions[partition.id.partition])
+            except OttlaError as error:
+                log.error("%s cannot be opened: %s", partition.id, error)
+                failed[topic.name] = topic
+                continue
+            self._partitions.add(partition)
+        return failed
 
     def delete_strays(self) -> None:
         """Sets aside logs on the disk that belong to no topic, or to one that was re-created."""

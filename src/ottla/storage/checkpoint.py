@@ -59,12 +59,16 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, Offset]:
 
 
 class CheckpointJob(msgspec.Struct, frozen=True):
-    """Offsets to be written, by the path of their file. Nobody else changes them."""
+    """Offsets to be written, by the name of their file. Nobody else changes them."""
 
     disk: Disk
+    directory: str
     offsets: Mapping[str, Mapping[TopicPartition, Offset]]
+    written: dict[str, Mapping[TopicPartition, Offset]]
+    """What the files hold for sure, and what this job adds to it."""
 
     def run(self) -> None:
-        """Write and sync each file. Safe in any one thread."""
-        for path, offsets in self.offsets.items():
-            write_offsets(self.disk, path, offsets)
+        """Write and sync each file. Safe in any one thread, one job after the other."""
+        for name, offsets in self.offsets.items():
+            write_offsets(self.disk, f"{self.directory}/{name}", offsets)
+            self.written[name] = offsets

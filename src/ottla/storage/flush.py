@@ -30,6 +30,7 @@ class FlushJob(msgspec.Struct):
     paths: list[str]
     directory: str | None
     """Set where names in the directory are new."""
+    is_after_cut: bool = False
     error: OSError | None = msgspec.field(default=None)
 
     def run(self) -> None:
@@ -72,8 +73,9 @@ class Flusher:
         self.dirty_since_ms: int | None = None
         self.has_new_names = True
         self.is_cut = False
-        """Whether something was cut off that a power cut may bring back. Nothing is to be written
-        in its place before that is synced: the disk might keep the old, and the new behind it."""
+        """Whether something was cut off that a power cut may bring back. Before anything is written
+        in its place, the cut has to be synced, or the disk might keep the old, and the new behind
+        it; and so has the lower recovery point, or what is written would be taken for safe."""
 
     def is_due(self, settings: TopicSettings, end_offset: int, now_ms: int) -> bool:
         """Do `flush.messages` or `flush.ms` ask for a flush now?"""
@@ -113,6 +115,7 @@ class Flusher:
             files=[segment.file() for segment in dirty],
             paths=paths,
             directory=place.directory if self.has_new_names else None,
+            is_after_cut=self.is_cut,
         )
         self.dirty_since_ms = None
         self.has_new_names = False
@@ -122,6 +125,10 @@ class Flusher:
         """Believe a job that went well, unless the log was cut while it ran."""
         if job.error is None and job.cuts == segments.cuts:
             self.recovery_point = max(self.recovery_point, job.end_offset)
+
+    def cut_is_safe(self, job: FlushJob, segments: Segments) -> None:
+        """A job that began after the cut has ended, and the recovery point is noted since."""
+        if job.error is None and job.cuts == segments.cuts:
             self.is_cut = False
 
     def cut(self, offset: Offset) -> None:

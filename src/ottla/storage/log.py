@@ -368,13 +368,6 @@ class Log:
             segment.release()
 
 
-def flush_now(log: Log) -> None:
-    """Make all of a log safe from a power cut; waits for the disk."""
-    job = log.begin_flush()
-    job.run()
-    log.finish_flush(job)
-
-
 def _failed(directory: str, error: OSError) -> StorageFailed:
     return StorageFailed(f"{directory}: {error}")
 

@@ -12,7 +12,7 @@ Does not know which partitions there ought to be.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Final
 
@@ -86,7 +86,7 @@ class LogDirectory:
         """On disk and not opened yet; only these can profit from a clean stop."""
         self._deleted: deque[tuple[int, str]] = deque()
         self._points: dict[str, dict[TopicPartition, Offset]] = {}
-        self._written: dict[str, dict[TopicPartition, Offset]] = {}
+        self._written: dict[str, Mapping[TopicPartition, Offset]] = {}
 
     @classmethod
     def open(
@@ -216,6 +216,8 @@ class LogDirectory:
         self._take_points(partition, log)
         opened = self.open_log(partition, log.settings)
         opened.log.advance_high_watermark(log.high_watermark)
+        if log.flusher.is_cut:
+            opened.log.flusher.cut(opened.log.end_offset)
         return opened
 
     def delete_log(self, partition: TopicPartition) -> None:
@@ -254,12 +256,12 @@ class LogDirectory:
         """The offsets that have changed since the last time, to be written in a thread."""
         for partition, log in self.logs.items():
             self._take_points(partition, log)
-        changed: dict[str, dict[TopicPartition, Offset]] = {}
-        for name, points in self._points.items():
-            if self._written.get(name) != points:
-                self._written[name] = dict(points)
-                changed[f"{self.root}/{name}"] = self._written[name]
-        return CheckpointJob(self._disk, changed)
+        changed = {
+            name: dict(points)
+            for name, points in self._points.items()
+            if self._written.get(name) != points
+        }
+        return CheckpointJob(self._disk, self.root, changed, self._written)
 
     def _take_points(self, partition: TopicPartition, log: Log) -> None:
         points = self._points

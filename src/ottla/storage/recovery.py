@@ -125,7 +125,8 @@ class _Recovery:
         )
         active.release()  # thousands of logs are opened at start, and most lie idle
         log = Log(parts, opening.settings, opening.clock)
-        if self.report.bytes_cut or self.report.segments_dropped:
+        has_lost = opening.recovery_point > active.end_offset
+        if has_lost or self.report.bytes_cut or self.report.segments_dropped:
             log.flusher.cut(active.end_offset)
         return log
 

@@ -67,6 +67,23 @@ def test_the_picture_of_the_start_is_true_when_start_returns() -> None:
     run(scenario())
 
 
+def test_a_log_that_is_found_torn_is_cut_for_good_before_it_is_led() -> None:
+    async def scenario() -> None:
+        member = Member(a_picture(A, B))
+        for name in ("a-0", "b-0"):
+            file = member.disk.open(f"/data/{name}/{0:020}.log", create=True)
+            file.write_at(0, b"torn")
+            file.sync()
+        await member.follower.start()
+        assert member.held() == expected(a_picture(A, B))
+        assert not any(each.log.flusher.is_cut for each in member.partitions)
+        member.disk.lose_power(lambda _: 0)
+        assert member.disk.open(f"/data/a-0/{0:020}.log").size() == 0
+        await member.follower.stop()
+
+    run(scenario())
+
+
 def test_a_topic_made_anew_has_none_of_the_old_records() -> None:
     async def scenario() -> None:
         async with a_member(a_picture(A)) as member:

@@ -30,7 +30,7 @@ async def kept(**configs: str) -> AsyncIterator[Member]:
     member = Member(picture)
     await member.follower.start()
     with ThreadPoolExecutor(1) as executor:
-        flusher = Flusher(executor)
+        flusher = Flusher(executor, member.directory)
         keeping = Housekeeping(
             member.partitions, member.directory, flusher, member.view, member.clock
         )

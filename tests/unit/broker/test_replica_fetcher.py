@@ -29,7 +29,7 @@ from unit.broker.leader import (
     named,
     written,
 )
-from unit.broker.stage import ME, TOPIC_ID, TWO, Stage, an_image
+from unit.broker.stage import ME, TOPIC_ID, TWO, Notes, Stage, an_image
 from unit.broker.unthrottled import unthrottled
 from unit.net.running import pass_time, run, turns
 from unit.net.served import wait_until
@@ -108,7 +108,9 @@ def test_where_each_message_is_synced_the_leader_is_told_only_of_what_is_on_the_
     async def scenario() -> None:
         with ThreadPoolExecutor(1) as executor:
             stage = a_follower(flush_messages=1)
-            services = Services(stage.standing, Flusher(executor), stage.wishes, stage.pleas)
+            services = Services(
+                stage.standing, Flusher(executor, Notes()), stage.wishes, stage.pleas
+            )
             stage.partition._services = services
             disk_goes_on = threading.Event()
             executor.submit(disk_goes_on.wait, 9)
@@ -239,7 +241,7 @@ def test_what_was_cut_off_is_gone_for_good_before_anything_takes_its_place() -> 
         with ThreadPoolExecutor(1) as executor:
             stage = a_follower()
             stage.partition._services = Services(
-                stage.standing, Flusher(executor), stage.wishes, stage.pleas
+                stage.standing, Flusher(executor, Notes()), stage.wishes, stage.pleas
             )
             log, disk_goes_on = stage.partition.log, threading.Event()
             append(log, batch(b"a"), batch(b"mine"), epoch=2)

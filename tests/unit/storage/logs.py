@@ -15,7 +15,7 @@ from ottla.settings.topic import TopicSettings
 from ottla.storage.descriptor_pool import DescriptorPool
 from ottla.storage.disk import read_region
 from ottla.storage.index_cache import IndexCache
-from ottla.storage.log import Log, flush_now
+from ottla.storage.log import Log
 from ottla.storage.producer_state import Origin
 from ottla.storage.recovery import OpenedLog, Opening, open_log
 from ottla.storage.segment_place import SegmentPlace
@@ -153,4 +153,6 @@ def values(log: Log, offset: int | None = None) -> dict[int, bytes | None]:
 
 
 def flush(log: Log) -> None:
-    flush_now(log)
+    job = log.begin_flush()
+    job.run()
+    log.finish_flush(job)

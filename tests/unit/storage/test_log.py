@@ -591,11 +591,13 @@ def test_what_was_cut_off_may_come_back_until_a_flush_that_saw_the_cut_is_done()
     flush(log)
     before = log.begin_flush()
     log.truncate_to(1)
-    assert log.flusher.is_cut
-    before.run()
-    log.finish_flush(before)
-    assert log.flusher.is_cut, "that flush had begun before"
-    flush(log)
+    after = log.begin_flush()
+    assert (before.is_after_cut, after.is_after_cut) == (False, True)
+    for job in (before, after):
+        assert log.flusher.is_cut
+        job.run()
+        log.finish_flush(job)
+        log.flusher.cut_is_safe(job, log.segments)
     assert not log.flusher.is_cut
     world.disk.lose_power(lambda n: 0)
     assert values(world.open()) == {0: b"a"}

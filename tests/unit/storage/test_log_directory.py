@@ -12,7 +12,7 @@ from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.storage.directory_identity import Identity
 from ottla.storage.disk import LocalDisk
 from ottla.storage.flush import FlushJob
-from ottla.storage.log_directory import CLOSED_AT_ONCE, LogDirectory
+from ottla.storage.log_directory import CLOSED_AT_ONCE, RECOVERY_POINTS, LogDirectory
 from ottla.storage.simulated_disk import SimulatedDisk
 from unit.storage.logs import SetClock, append, batch, flush, settings, values
 
@@ -282,3 +282,27 @@ def test_only_a_machine_that_went_down_makes_records_doubtful() -> None:
     again.abandon()
     disk.forget_locks()
     assert not LogDirectory.open(disk, ROOT, SetClock()).may_lack_records, "it was noted"
+
+
+def test_a_checkpoint_that_could_not_be_written_is_written_the_next_time():
+    disk = SimulatedDisk()
+    directory = a_directory(disk)
+    log = directory.open_log(PARTITION, settings()).log
+    append(log, batch(b"a"))
+    flush(log)
+    disk.space_bytes = 0
+    with pytest.raises(OSError, match="space"):
+        directory.begin_checkpoints().run()
+    disk.space_bytes = None
+    directory.begin_checkpoints().run()
+    assert text(disk, RECOVERY_POINTS).endswith(" 1\n")
+    assert not directory.begin_checkpoints().offsets
+
+
+def test_a_log_that_was_cut_is_so_when_it_is_opened_again():
+    directory = a_directory(SimulatedDisk())
+    log = directory.open_log(PARTITION, settings()).log
+    append(log, batch(b"a"), batch(b"b"))
+    log.truncate_to(1)
+    log.fence("a sync failed")
+    assert directory.reopen_log(PARTITION).log.flusher.is_cut

@@ -274,6 +274,8 @@ def test_what_opening_cuts_off_may_come_back_until_it_is_synced():
     log = world.open()
     assert (log.end_offset, log.flusher.is_cut) == (1, True)
     assert not world.open().flusher.is_cut, "nothing was left to cut"
+    world.recovery_point = 2
+    assert world.open().flusher.is_cut, "it had been safe further than it goes"
 
 
 @pytest.mark.parametrize("recovery_point", [0, 3, 5])
