@@ -54,7 +54,8 @@ class Flusher:
         job.run()
         partition.log.finish_flush(job)
         try:
-            self._points.begin_checkpoints().run()
+            # In the thread all the same: another checkpoint may be under way there.
+            self._executor.submit(self._points.begin_checkpoints().run).result()
         except OSError as error:
             raise StorageFailed(f"{partition.id}: its cut cannot be noted: {error}") from error
         partition.log.flusher.cut_is_safe(job, partition.log.segments)

@@ -48,7 +48,7 @@ class Relief:
         self._standing = standing
         self._has_room = has_room
         self._ailing: dict[TopicPartition, Partition] = {}
-        """Given up, or about to be."""
+        """Given up, until they can be written."""
         self._running: set[asyncio.Task[None]] = set()
         self._nurse: asyncio.Task[None] | None = None
 
@@ -123,4 +123,5 @@ class Relief:
                     self._ailing[name] = partition  # it has to be opened again before
                 else:
                     partition.is_ailing = False
-            log.warning("%d partitions can be written again", len(ailing) - len(self._ailing))
+            if count := len(ailing) - len(self._ailing):
+                log.info("the disk takes something again: %d partitions follow", count)

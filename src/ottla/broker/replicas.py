@@ -76,7 +76,7 @@ class Replicas:
         for topic, partition in cut:
             try:
                 partition.take_role(topic.partitions[partition.id.partition])
-            except OttlaError as error:
+            except (OttlaError, OSError) as error:
                 log.error("%s cannot be opened: %s", partition.id, error)
                 failed[topic.name] = topic
                 continue
