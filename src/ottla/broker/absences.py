@@ -46,6 +46,9 @@ class Absences:
         self._standing = standing
         self._seen = image
         self._known: dict[str, dict[int, dict[BrokerId, Absence]]] = {}
+        self._stopping: dict[BrokerId, int] = {}
+        """The epochs of brokers that said that they stop. What they had fetched just before may
+        bring them back into a set once more; what ends their session is the stop all the same."""
 
     def wished_out(self, partition: Partition, replica: BrokerId) -> Absence:
         """The leader gives a replica up; why it does."""
@@ -67,8 +70,13 @@ class Absences:
     def told(self, image: ClusterImage) -> None:
         """Sees who left and who came back since the picture before."""
         before, self._seen = self._seen, image
-        if before.topics is image.topics:
-            return
+        if before.topics is not image.topics:
+            self._compare_topics(before, image)
+        for broker, epoch in tuple(self._stopping.items()):
+            if (again := image.brokers.get(broker)) is not None and again.epoch != epoch:
+                del self._stopping[broker]
+
+    def _compare_topics(self, before: ClusterImage, image: ClusterImage) -> None:
         for name, old in before.topics.items():
             topic = image.topics.get(name)
             if topic is None or topic.id != old.id:
@@ -103,10 +111,12 @@ class Absences:
         """Why somebody else took a replica out."""
         registered, earlier = self._seen.brokers.get(replica), before.brokers.get(replica)
         if registered is None or (earlier is not None and earlier.epoch != registered.epoch):
-            return AbsenceCause.SESSION_ENDED
+            has_said_so = replica in self._stopping
+            return AbsenceCause.STOPPED if has_said_so else AbsenceCause.SESSION_ENDED
         me = self._standing.broker_id
         has_handed_over = now.leader_epoch == was.leader_epoch + 1
         if now.leader == me and (was.leader == me or (was.leader == replica and has_handed_over)):
+            self._stopping[replica] = registered.epoch
             return AbsenceCause.STOPPED
         return AbsenceCause.UNKNOWN  # another leader had its reasons
 

@@ -58,6 +58,34 @@ def test_one_that_the_controller_took_out_though_it_lives_was_stopped() -> None:
     assert causes_after(a_cluster(), taken_out, gone) == {THREE: AbsenceCause.STOPPED}
 
 
+def test_one_that_was_stopped_and_whose_last_fetch_brought_it_back_was_stopped() -> None:
+    story = [
+        a_cluster(),
+        a_cluster(isr=(ME, TWO)),
+        a_cluster(),
+        a_cluster(brokers=(ME, TWO)),
+        a_cluster(isr=(ME, TWO), brokers=(ME, TWO)),
+    ]
+    assert causes_after(*story) == {THREE: AbsenceCause.STOPPED}
+
+
+def test_one_that_was_stopped_and_started_again_may_die_like_any_other() -> None:
+    story = [
+        a_cluster(),
+        a_cluster(isr=(ME, TWO)),
+        with_epoch(a_cluster(), THREE, 99),
+        a_cluster(brokers=(ME, TWO)),
+        a_cluster(isr=(ME, TWO), brokers=(ME, TWO)),
+    ]
+    assert causes_after(*story) == {THREE: AbsenceCause.SESSION_ENDED}
+
+
+def test_a_leader_that_gave_up_by_itself_was_not_stopped() -> None:
+    """It left first, and then the controller elected: two epochs, if seen in one picture."""
+    after = a_cluster(leader=ME, isr=(ME, THREE), epoch=2)
+    assert causes_after(a_cluster(leader=TWO), after) == {}
+
+
 @pytest.mark.parametrize(
     ("brokers", "cause"),
     [(ALL, AbsenceCause.STOPPED), ((ME, THREE), AbsenceCause.SESSION_ENDED)],
