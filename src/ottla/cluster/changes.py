@@ -262,15 +262,23 @@ def in_sync_as_wished(
     topic: TopicImage, index: int, led: PartitionImage, isr: Collection[BrokerId]
 ) -> tuple[BrokerId, ...]:
     """The set in sync that the leader of `led` wishes, where it may; changes nothing."""
-    if not 0 <= index < len(topic.partitions):
-        raise UnknownTopic(topic.name, index)
-    before = topic.partitions[index]
-    if (before.leader, before.leader_epoch) != (led.leader, led.leader_epoch):
-        raise NotLeader(f"partition {index} of {topic.name!r} has another leader by now")
+    before = still_led(topic, index, led.leader, led.leader_epoch)
     members = tuple(broker for broker in before.replicas if broker in isr)
     if not members or before.leader not in members:
         raise InvalidRequest(f"the leader of partition {index} of {topic.name!r} must stay in sync")
     return members
+
+
+def still_led(
+    topic: TopicImage, index: int, leader: BrokerId, epoch: LeaderEpoch
+) -> PartitionImage:
+    """A partition's state, if this broker leads it in this epoch; else NotLeader."""
+    if not 0 <= index < len(topic.partitions):
+        raise UnknownTopic(topic.name, index)
+    state = topic.partitions[index]
+    if (state.leader, state.leader_epoch) != (leader, epoch):
+        raise NotLeader(f"partition {index} of {topic.name!r} has another leader by now")
+    return state
 
 
 def write_in_sync(

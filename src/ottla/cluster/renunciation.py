@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ottla.cluster.changes import lead, topic_of, write_in_sync, write_leadership
+from ottla.cluster.changes import lead, still_led, topic_of, write_in_sync, write_leadership
 from ottla.cluster.election import Leadership
 from ottla.cluster.image import NO_BROKER, Draft, PartitionImage
-from ottla.errors import ErrorCode, NotLeader, RequestFailed, UnknownTopic
+from ottla.errors import ErrorCode, RequestFailed
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 
 
@@ -50,12 +50,7 @@ def give_up(
     Nobody leads then until the controller has elected one of the others in sync. NotLeader where it
     leads no more already, RequestFailed where nobody else is in sync.
     """
-    topic = topic_of(draft, name.topic)
-    if not 0 <= name.partition < len(topic.partitions):
-        raise UnknownTopic(name.topic, name.partition)
-    before = topic.partitions[name.partition]
-    if (before.leader, before.leader_epoch) != (leader, epoch):
-        raise NotLeader(f"{name} has another leader by now")
+    before = still_led(topic_of(draft, name.topic), name.partition, leader, epoch)
     others = tuple(member for member in before.isr if member != leader)
     if not others:
         raise RequestFailed(
