@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import gc
 import logging
 import os
@@ -11,7 +10,6 @@ import resource
 import signal
 import socket
 import sys
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,7 +32,7 @@ from ottla.broker.in_sync_changes import InSyncChanges
 from ottla.broker.leader_hints import with_leader_hints
 from ottla.broker.marker_delivery import MarkerDelivery
 from ottla.broker.membership import Membership
-from ottla.broker.metadata_store import is_shared, open_store
+from ottla.broker.metadata_store import is_shared, open_store, refusal
 from ottla.broker.partition import Services
 from ottla.broker.partitions import Partitions
 from ottla.broker.peers import Peers
@@ -48,6 +46,7 @@ from ottla.broker.topic_creation import TopicCreation
 from ottla.broker.transaction_coordinator import TransactionCoordinator, TransactionDuties
 from ottla.broker.transaction_guard import TransactionGuard
 from ottla.broker.transaction_markers import MarkerWriter
+from ottla.broker.unique_ids import new_cluster_id
 from ottla.cluster.changes import change_leader
 from ottla.cluster.config_changes import settle_shared_settings
 from ottla.cluster.features import confirm_understood, registered_features
@@ -56,6 +55,7 @@ from ottla.cluster.layout import BrokerNode
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.producer_ids import ProducerIds
 from ottla.cluster.renunciation import renounce
+from ottla.cluster.store import MetadataLost
 from ottla.errors import ConfigError
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId
@@ -173,8 +173,14 @@ class Broker:
     async def _open_metadata(self, settings: BrokerSettings) -> None:
         broker_id = BrokerId(settings.node_id)
         known = self._directory.identity
-        cluster_id = known.cluster_id if known is not None else _new_cluster_id()
-        self._metadata = await ClusterMetadata.open(self._store, cluster_id=cluster_id)
+        is_new = known is None and not self._directory.partitions()
+        cluster_id = known.cluster_id if known is not None else new_cluster_id()
+        try:
+            self._metadata = await ClusterMetadata.open(
+                self._store, cluster_id=cluster_id, may_be_new=is_new
+            )
+        except MetadataLost as error:
+            raise refusal(settings, self._directory.root) from error
         self._directory.claim(Identity(broker_id, self._metadata.image.cluster_id))
         await speak(self._metadata, broker_id, settings.replication.protocol_level)
         if not self._is_member:
@@ -256,7 +262,7 @@ class Broker:
         )
         services = Services(self._standing, self._flusher, self._in_sync, self._relief)
         self._replicas = Replicas(self.partitions, self._directory, self._view, services)
-        self._replicas.delete_strays()
+        self._replicas.settle_unknown_logs()
         if not self._is_member and not self._directory.was_closed_cleanly:
             # What was not synced may be gone. A new epoch lets readers who saw it notice.
             await self._metadata.change(_lead_anew)
@@ -439,10 +445,6 @@ def _only_directory(settings: BrokerSettings) -> str:
             "log.dirs", f"{len(directories)} directories are named", "name exactly one"
         )
     return directories[0]
-
-
-def _new_cluster_id() -> str:
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def _raise_descriptor_limit() -> None:

@@ -112,6 +112,8 @@ class Membership:
         store = self._metadata.store
         patience_seconds = PATIENCE_SESSIONS * store.session.timeout_ms / 1000
         session_id = store.session.id
+        # A broker in a cluster that is not its own would be taken for an empty one of its own.
+        await self._metadata.confirm_cluster()
         try:
             await self._metadata.register(
                 self._standing.broker_id, self._node, patience_seconds=patience_seconds

@@ -20,6 +20,25 @@ def is_shared(settings: BrokerSettings) -> bool:
     return bool(settings.metadata or settings.zookeeper_connect)
 
 
+def refusal(settings: BrokerSettings, root: str) -> ConfigError:
+    """Why a broker with data does not start on metadata that lacks it, and what to do."""
+    if is_shared(settings):
+        address = settings.metadata or ZOOKEEPER + settings.zookeeper_connect
+        return ConfigError(
+            "metadata",
+            f"{address} has no cluster in it, and {root} has the data of one",
+            "check the address, or restore ZooKeeper's data; if it is lost, stop all brokers and"
+            f" rebuild the topics on each from its logs: ottla log adopt {root}"
+            f" --metadata {address}",
+        )
+    return ConfigError(
+        "log.dirs",
+        f"{root} has data, and its {METADATA_FILE} is missing or empty",
+        "restore the file from a copy, or rebuild the topics from the logs:"
+        f" ottla log adopt {root}",
+    )
+
+
 async def open_store(settings: BrokerSettings, root: Path, clock: Clock) -> MetadataStore:
     """A ZooKeeper ensemble where the settings name one, else a file in the data directory."""
     if not is_shared(settings):

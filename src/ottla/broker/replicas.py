@@ -11,7 +11,7 @@ from ottla.broker.cluster_view import ClusterView
 from ottla.broker.partition import Partition, Services
 from ottla.broker.partitions import Partitions
 from ottla.cluster.image import TopicImage
-from ottla.errors import ConfigError, OttlaError
+from ottla.errors import ConfigError, OttlaError, StorageFailed
 from ottla.model.ids import TopicPartition
 from ottla.settings.topic import TopicSettings
 from ottla.storage.log import Log
@@ -83,19 +83,63 @@ class Replicas:
             self._partitions.add(partition)
         return failed
 
-    def delete_strays(self) -> None:
-        """Sets aside logs on the disk that belong to no topic, or to one that was re-created."""
-        topics = self._view.image.topics
+    def settle_unknown_logs(self) -> None:
+        """Deletes the logs on the disk that the cluster has deleted or moved away; sets aside those
+        that it does not know. Only a committed decision deletes a log."""
         for partition in self._directory.partitions():
-            topic = topics.get(partition.topic)
-            if (
-                topic is None
-                or partition.partition >= len(topic.partitions)
-                or self._view.broker_id not in topic.partitions[partition.partition].replicas
-                or self._directory.topic_id(partition) not in (None, topic.id)
-            ):
-                log.warning("%s belongs to no topic: its files will be removed", partition)
+            if self._belongs_here(partition):
+                continue
+            if not self._directory.holds_log(partition):
+                log.warning("%s has no log in it and is left alone", self._path(partition))
+                self._directory.ignore(partition)
+            elif self._was_deleted(partition):
+                log.info("%s was deleted meanwhile: its files will be removed", partition)
                 self._directory.delete_log(partition)
+            elif self._was_moved_away(partition):
+                log.info("%s is held by other brokers now: its files will be removed", partition)
+                self._directory.delete_log(partition)
+            else:
+                self._set_aside_stray(partition)
+
+    def _belongs_here(self, partition: TopicPartition) -> bool:
+        image = self._view.image.partition(partition.topic, partition.partition)
+        if image is None or self._view.broker_id not in image.replicas:
+            return False
+        topic_id = self._view.image.topics[partition.topic].id
+        return self._directory.topic_id(partition) in (None, topic_id)
+
+    def _was_deleted(self, partition: TopicPartition) -> bool:
+        topic_id = self._directory.topic_id(partition)
+        return topic_id is not None and topic_id in self._view.image.deleted_topics
+
+    def _was_moved_away(self, partition: TopicPartition) -> bool:
+        """Whether the metadata knows this very log and gave it to others since it was written."""
+        image = self._view.image.partition(partition.topic, partition.partition)
+        if image is None or self._view.broker_id in (*image.replicas, *image.isr):
+            return False
+        is_the_topic = (
+            self._directory.topic_id(partition) == self._view.image.topics[partition.topic].id
+        )
+        return is_the_topic and image.leader_epoch >= self._directory.latest_epoch(partition)
+
+    def _set_aside_stray(self, partition: TopicPartition) -> None:
+        try:
+            path = self._directory.set_aside_stray(partition)
+        except OSError as error:
+            where = self._path(partition)
+            raise StorageFailed(
+                f"{where} belongs to no topic and cannot be renamed ({error}): move it away"
+            ) from error
+        log.error(
+            "%s belongs to no topic that the metadata knows, and no deletion is noted: its files"
+            " are kept in %s. They come back if the topic does; `ottla log adopt` makes a topic of"
+            " them",
+            partition,
+            path,
+        )
+
+    def _path(self, partition: TopicPartition) -> str:
+        return self._directory.path(partition)
 
     def _open(self, topic: TopicImage, index: int, settings: TopicSettings) -> Partition:
         name = TopicPartition(topic.name, index)
@@ -107,9 +151,22 @@ class Replicas:
         return Partition(name, topic.id, opened.log, self._services)
 
     async def delete(self, topics: Iterable[TopicImage]) -> None:
-        """Lets go of the topics' partitions and sets their files aside for removal."""
+        """Lets go of the topics' partitions. Their files are removed after a while, if it is noted
+        that the topic was deleted; else they are kept."""
         for topic in topics:
-            await self._set_aside(self._partitions.remove_topic(topic.name))
+            gone = self._partitions.remove_topic(topic.name)
+            if topic.id in self._view.image.deleted_topics:
+                await self._set_aside(gone)
+            else:
+                self._keep(gone)
+
+    def _keep(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            partition.close()
+            try:
+                self._set_aside_stray(partition.id)
+            except StorageFailed as error:
+                log.error("%s", error)
 
     async def remove(self, taken_away: Iterable[Partition]) -> None:
         """Lets go of partitions that others hold now."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import uuid
 
 from ottla.cluster.placement import Turn
 from ottla.model.ids import TopicId
+
+
+def new_cluster_id() -> str:
+    """An id no cluster ever had."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def new_topic_id() -> TopicId:

@@ -12,6 +12,7 @@ import msgspec
 
 from ottla.cli.connection_options import json_option
 from ottla.cli.exit_code import ExitCode
+from ottla.cli.log_adopt import adopt
 from ottla.cli.log_files import partition_directories, segment_files
 from ottla.cli.message import note, paint, say, say_error
 from ottla.cli.output import bytes_text, counted, print_json, time_text
@@ -43,7 +44,10 @@ DECODING: Final = Decoding(checks_crc=False)
 
 @click.group()
 def log() -> None:
-    """Dump and verify segment files on disk. Only reads; a broker may be running."""
+    """Dump and verify segment files on disk (a broker may be running); rebuild lost metadata."""
+
+
+log.add_command(adopt)
 
 
 @log.command()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -45,6 +46,12 @@ PARTITIONS_MAX: Final = 10_000
 """The most partitions one wish may create."""
 DELETED_AT_ONCE_MAX: Final = 1_000
 """A topic with more partitions is deleted in steps, noted first so that it is surely finished."""
+DELETED_TOPICS_MAX: Final = 1_000
+"""How many deleted topics are remembered, unless more are deleted at once. A broker that was away
+for longer keeps the logs of the earlier ones, set aside."""
+FORGOTTEN_AT_ONCE_MAX: Final = 2
+"""How many deletions are forgotten with each new one: brokers need time to act on those made in
+bulk."""
 BY_DEFAULT: Final = -1
 """Stands for "as many as the broker's settings say"."""
 
@@ -103,18 +110,34 @@ def create_topic(
     topic = TopicImage(
         wish.name, topic_id, partitions, dict(wish.configs), 0, config_version=config_version
     )
+    write_topic(draft, topic)
+    return topic
+
+
+def write_topic(draft: Draft, topic: TopicImage) -> None:
+    """Add a topic to the draft just as it is."""
     path = layout.topic_path(topic.name)
     draft.operations.append(Create(path, layout.encode(topic_node(topic))))
     draft.operations.append(Create(layout.partitions_path(topic.name)))
-    if wish.configs:
-        node = layout.ConfigNode(config=dict(wish.configs))
+    if topic.configs:
+        node = layout.ConfigNode(config=dict(topic.configs))
         draft.operations.append(Create(layout.topic_config_path(topic.name), layout.encode(node)))
     # From here on the topic exists. A partition without a state waits for its first leader.
     draft.may_end_here()
-    for partition in partitions:
+    for partition in topic.partitions:
         _write_new_partition(draft, topic.name, partition)
     draft.put_topic(topic)
-    return topic
+
+
+def write_assignment(draft: Draft, topic: TopicImage, partitions: Sequence[PartitionImage]) -> None:
+    """Let a topic have these partitions with their replicas; more of them than it had, perhaps."""
+    changed = replace(topic, partitions=tuple(partitions), version=topic.version + 1)
+    data = layout.encode(topic_node(changed))
+    draft.operations.append(SetData(layout.topic_path(topic.name), data, topic.version))
+    draft.may_end_here()
+    for partition in partitions[len(topic.partitions) :]:
+        _write_new_partition(draft, topic.name, partition)
+    draft.put_topic(changed)
 
 
 def delete_topic(draft: Draft, name: str) -> TopicImage:
@@ -137,9 +160,28 @@ def delete_topic(draft: Draft, name: str) -> TopicImage:
         draft.operations.append(Delete(layout.topic_config_path(name), topic.config_version))
     if is_noted:
         draft.operations.append(Delete(layout.topic_deletion_path(name)))
+    _note_deleted(draft, topic)
     draft.may_end_here()
     draft.drop_topic(name)
     return topic
+
+
+def _note_deleted(draft: Draft, topic: TopicImage) -> None:
+    """Brokers delete logs of topics noted here and of no others, so that metadata which lost a
+    topic in some other way does not take its records along."""
+    draft.operations.append(Create(layout.deleted_topic_path(topic.id)))
+    draft.put_deleted_topic(topic.id)
+    for forgotten in forget_oldest_deletions(draft):
+        draft.operations.append(Delete(layout.deleted_topic_path(forgotten)))
+
+
+def forget_oldest_deletions(draft: Draft) -> list[TopicId]:
+    """Let the draft forget deletions it need not remember; the forgotten ones."""
+    surplus = max(len(draft.deleted_topics) - DELETED_TOPICS_MAX, 0)
+    forgotten = list(islice(draft.deleted_topics, min(surplus, FORGOTTEN_AT_ONCE_MAX)))
+    for topic_id in forgotten:
+        draft.forget_deleted_topic(topic_id)
+    return forgotten
 
 
 def add_partitions(
@@ -163,14 +205,8 @@ def add_partitions(
     fresh = tuple(
         _new_partition(draft, current + place, replicas) for place, replicas in enumerate(added)
     )
-    grown = replace(topic, partitions=(*topic.partitions, *fresh), version=topic.version + 1)
-    data = layout.encode(topic_node(grown))
-    draft.operations.append(SetData(layout.topic_path(name), data, topic.version))
-    draft.may_end_here()
-    for partition in fresh:
-        _write_new_partition(draft, name, partition)
-    draft.put_topic(grown)
-    return grown
+    write_assignment(draft, topic, (*topic.partitions, *fresh))
+    return topic_of(draft, name)
 
 
 def change_leader(

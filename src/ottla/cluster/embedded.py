@@ -10,12 +10,15 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from ottla.cluster.session import Session
 from ottla.cluster.sqlite_tree import SESSION_ID, SqliteTree
 from ottla.cluster.store import Done, Node, NodeChanged, Operation, StoreFailed, Watch, Watcher
 from ottla.cluster.watchers import Watchers
+
+CHECKPOINT_SECONDS: Final = 1.0
+"""How long after a commit it is moved into the file itself."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,6 +35,7 @@ class EmbeddedStore:
         self._thread = thread
         self._watchers = Watchers(loop)
         self._is_closed = False
+        self._checkpoint: asyncio.TimerHandle | None = None
         self.session = Session(SESSION_ID, never_ends=True)
 
     @classmethod
@@ -69,7 +73,15 @@ class EmbeddedStore:
         return await self._call(self._tree.read_all, prefix)
 
     async def multi(self, operations: Sequence[Operation]) -> list[Done]:
-        return await self._call(self._commit, tuple(operations))
+        done = await self._call(self._commit, tuple(operations))
+        if self._thread is not None and self._checkpoint is None:
+            self._checkpoint = self._loop.call_later(CHECKPOINT_SECONDS, self._begin_checkpoint)
+        return done
+
+    def _begin_checkpoint(self) -> None:
+        self._checkpoint = None
+        if self._thread is not None and not self._is_closed:
+            self._thread.submit(self._tree.checkpoint)
 
     def watch(self, prefix: str, watcher: Watcher) -> Watch:
         return self._watchers.add(prefix, watcher)
@@ -77,6 +89,8 @@ class EmbeddedStore:
     async def close(self) -> None:
         if self._is_closed:
             return
+        if self._checkpoint is not None:
+            self._checkpoint.cancel()
         try:
             await self._call(self._end)
         finally:

@@ -99,6 +99,8 @@ class ClusterImage(msgspec.Struct, frozen=True):
     features: Mapping[str, int] = msgspec.field(default_factory=dict)
     """The level of each feature that the whole cluster has."""
     features_version: int = NO_NODE_VERSION
+    deleted_topics: Mapping[TopicId, None] = msgspec.field(default_factory=dict)
+    """The topics deleted last, oldest first. Only a topic in here may lose its logs."""
 
     def topic_by_id(self, topic_id: TopicId) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
@@ -147,6 +149,7 @@ class Draft:
         self._metric_names: dict[str, str] = {}
         self._broker_configs: dict[str, ConfigImage] = {}
         self._entity_configs: dict[str, ConfigImage] = {}
+        self._deleted_topics: dict[TopicId, None] | None = None
         self.features = base.features
         self.features_version = base.features_version
 
@@ -157,6 +160,10 @@ class Draft:
     @property
     def metric_names(self) -> Mapping[str, str]:
         return self._metric_names if self._topics is not None else self.base.metric_names
+
+    @property
+    def deleted_topics(self) -> Mapping[TopicId, None]:
+        return self.base.deleted_topics if self._deleted_topics is None else self._deleted_topics
 
     def broker_config(self, broker: str) -> ConfigImage:
         found = self._broker_configs.get(broker) or self.base.broker_configs.get(broker)
@@ -193,6 +200,14 @@ class Draft:
         del self._topic_names[topic.id]
         self._metric_names.pop(metric_name(name), None)
 
+    def put_deleted_topic(self, topic_id: TopicId) -> None:
+        """Remember that a topic was deleted."""
+        self._own_deleted_topics()[topic_id] = None
+
+    def forget_deleted_topic(self, topic_id: TopicId) -> None:
+        """Remember it no longer, as many more were deleted since."""
+        self._own_deleted_topics().pop(topic_id, None)
+
     def put_broker_config(self, broker: str, config: ConfigImage) -> None:
         self._broker_configs[broker] = config
 
@@ -220,6 +235,7 @@ class Draft:
             metric_names=self.metric_names,
             features=self.features,
             features_version=self.features_version,
+            deleted_topics=self.deleted_topics,
         )
 
     def change(self) -> Change:
@@ -233,6 +249,11 @@ class Draft:
             self._metric_names = dict(self.base.metric_names)
         return self._topics
 
+    def _own_deleted_topics(self) -> dict[TopicId, None]:
+        if self._deleted_topics is None:
+            self._deleted_topics = dict(self.base.deleted_topics)
+        return self._deleted_topics
+
 
 def metric_name(topic: str) -> str:
     """The name under which a topic is measured; two topics may not share it."""
@@ -244,6 +265,8 @@ def image_from(nodes: Mapping[str, Node]) -> ClusterImage:
     draft = Draft(image_without_topics(nodes))
     for name in _children(nodes, layout.TOPICS):
         draft.put_topic(topic_from(nodes, name))
+    for topic_id in _deleted_topics(nodes):
+        draft.put_deleted_topic(topic_id)
     for broker in _children(nodes, layout.BROKER_CONFIGS):
         path = layout.broker_config_path(broker)
         draft.put_broker_config(broker, config_from(nodes, path))
@@ -280,6 +303,13 @@ def _features(nodes: Mapping[str, Node]) -> Mapping[str, int]:
     if node is None:
         return {}
     return layout.decode(layout.FeatureNode, node.data, layout.FEATURES).features
+
+
+def _deleted_topics(nodes: Mapping[str, Node]) -> list[TopicId]:
+    """In the order in which they were deleted."""
+    paths = [f"{layout.DELETED_TOPICS}/{name}" for name in _children(nodes, layout.DELETED_TOPICS)]
+    paths.sort(key=lambda path: nodes[path].czxid)
+    return [layout.topic_id_from(name_of(path), path) for path in paths]
 
 
 def _children(nodes: Mapping[str, Node], parent: str) -> Iterable[str]:

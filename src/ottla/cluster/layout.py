@@ -32,6 +32,8 @@ ENTITY_CONFIGS: Final = (
 )
 """Where settings of what is neither topic nor broker lie."""
 TOPIC_DELETIONS: Final = "/admin/delete_topics"
+DELETED_TOPICS: Final = "/admin/deleted_topics"
+"""The topics deleted last, a node for each by its id: proof that their logs may go."""
 FEATURES: Final = "/feature"
 DEFAULT_ENTITY: Final = "<default>"
 
@@ -42,6 +44,7 @@ ROOTS: Final = (
     CLUSTER,
     "/admin",
     TOPIC_DELETIONS,
+    DELETED_TOPICS,
     "/config",
     TOPIC_CONFIGS,
     BROKER_CONFIGS,
@@ -190,6 +193,11 @@ def partition_state_path(topic: str, partition: int) -> str:
 def topic_deletion_path(topic: str) -> str:
     """Where it is noted that a topic is being deleted."""
     return f"{TOPIC_DELETIONS}/{topic}"
+
+
+def deleted_topic_path(topic_id: TopicId) -> str:
+    """Where it is noted that a topic was deleted."""
+    return f"{DELETED_TOPICS}/{topic_id_text(topic_id)}"
 
 
 def topic_config_path(topic: str) -> str:

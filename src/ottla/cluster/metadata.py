@@ -35,6 +35,7 @@ from ottla.cluster.store import (
     Check,
     Create,
     Delete,
+    MetadataLost,
     MetadataStore,
     MultiTooLarge,
     NodeChanged,
@@ -75,10 +76,17 @@ class ClusterMetadata:
         self._following: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, store: MetadataStore, *, cluster_id: str) -> ClusterMetadata:
-        """Read the tree; an empty one becomes a new cluster with the given id."""
+    async def open(
+        cls, store: MetadataStore, *, cluster_id: str, may_be_new: bool = True
+    ) -> ClusterMetadata:
+        """Read the tree; an empty one becomes a new cluster with the given id.
+
+        MetadataLost if the tree is empty although it may not be new.
+        """
         for _ in range(OPEN_ATTEMPTS_MAX - 1):
             nodes = await store.read_all(ROOT)
+            if not may_be_new and layout.CLUSTER_ID not in nodes:
+                raise MetadataLost("it has no cluster in it")
             missing = _missing(nodes, cluster_id)
             if not missing:
                 return cls(store, image_from(nodes))
@@ -96,6 +104,7 @@ class ClusterMetadata:
     async def reload(self) -> ClusterImage:
         """Read the whole tree again, for when somebody else has changed it."""
         image = image_from(await self.store.read_all(ROOT))
+        self._check_cluster(image.cluster_id)
         self._may_be_behind = False
         self._publish(image)
         return image
@@ -121,6 +130,7 @@ class ClusterMetadata:
             self._has_news.set()
 
     async def _follow(self) -> None:
+        told = ""
         while True:
             await self._has_news.wait()
             self._has_news.clear()
@@ -129,7 +139,9 @@ class ClusterMetadata:
                     async with self._turn:
                         await self._take_news()
             except StoreError as error:
-                log.warning("news of the cluster could not be read: %s", error)
+                if str(error) != told:  # it may last: one line for each reason
+                    log.warning("news of the cluster could not be read: %s", error)
+                told = str(error)
                 await asyncio.sleep(READ_AGAIN_SECONDS)
                 self._has_news.set()
 
@@ -142,8 +154,25 @@ class ClusterMetadata:
         except StoreError:
             self._news[0].add(news)
             raise
+        self._check_cluster(image.cluster_id)
         if image != self.image:
             self._publish(image)
+
+    def _check_cluster(self, found: str) -> None:
+        """A store that was wiped, or belongs to another cluster, knows nothing of our topics. They
+        must not be taken for deleted ones."""
+        ours = self.image.cluster_id
+        if found != ours:
+            has = f"cluster {found}" if found else "no cluster"
+            raise MetadataLost(f"it has {has} in it, and this broker belongs to cluster {ours}")
+
+    async def confirm_cluster(self) -> None:
+        """MetadataLost if the store has another cluster in it than it had."""
+        node = await self.store.get(layout.CLUSTER_ID)
+        found = ""
+        if node is not None:
+            found = layout.decode(layout.ClusterIdNode, node.data, layout.CLUSTER_ID).id
+        self._check_cluster(found)
 
     def _publish(self, image: ClusterImage) -> None:
         held = self._controllership

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ottla.cluster import layout
+from ottla.cluster.changes import forget_oldest_deletions
 from ottla.cluster.image import (
     ClusterImage,
     ConfigImage,
@@ -119,7 +120,15 @@ async def _read_topics(store: MetadataStore, draft: Draft, names: set[str]) -> N
     if not names:
         return
     ordered = sorted(names)
-    nodes = await store.get_many([path for name in ordered for path in _topic_paths(name)])
+    paths = [path for name in ordered for path in _topic_paths(name)]
+    # A topic that is gone was deleted only if that is noted; read it together with the topic.
+    known = [topic for name in ordered if (topic := draft.topics.get(name)) is not None]
+    paths += [layout.deleted_topic_path(topic.id) for topic in known]
+    nodes = await store.get_many(paths)
+    for topic in known:
+        if layout.deleted_topic_path(topic.id) in nodes:
+            draft.put_deleted_topic(topic.id)
+            forget_oldest_deletions(draft)
     states = [
         layout.partition_state_path(name, index)
         for name in ordered

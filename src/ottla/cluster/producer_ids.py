@@ -23,7 +23,9 @@ PRODUCER_ID_MAX: Final = (1 << 63) - 1
 ATTEMPTS_MAX: Final = 10
 
 
-def next_block(node: Node | None, broker_id: BrokerId) -> tuple[range, Operation]:
+def next_block(
+    node: Node | None, broker_id: BrokerId, *, at_least: int = 0
+) -> tuple[range, Operation]:
     """The block after the last one given out, and the operation that claims it."""
     path = layout.PRODUCER_ID_BLOCK
     start = 0
@@ -32,6 +34,7 @@ def next_block(node: Node | None, broker_id: BrokerId) -> tuple[range, Operation
         if not last.block_end.isdecimal():
             raise StoreFailed(f"the metadata at {path} has no number as its block_end")
         start = int(last.block_end) + 1
+    start = max(start, at_least)
     block = range(start, start + BLOCK_SIZE)
     if block[-1] > PRODUCER_ID_MAX:
         raise StoreFailed("all producer ids of this cluster are used up")

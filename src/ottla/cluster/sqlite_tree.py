@@ -3,6 +3,9 @@
 One process has the file open at a time and is its only session, so that ephemeral nodes found when
 it is opened are remains of a killed one and are removed. A commit is durable when it returns
 (write-ahead log, synchronous=FULL).
+
+Damage is found when the file is opened, and refused: SQLite checks its pages, a checksum guards
+each node, and the commit mark tells of commits that are missing.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
+from ottla.cluster.commit_mark import CommitMark
 from ottla.cluster.store import (
     ANY_VERSION,
     ROOT,
@@ -22,6 +27,7 @@ from ottla.cluster.store import (
     Create,
     Delete,
     Done,
+    MetadataDamaged,
     NoChildrenAllowed,
     Node,
     NodeChanged,
@@ -38,7 +44,9 @@ from ottla.cluster.store import (
 
 APPLICATION_ID: Final = 0x4F54544C
 """Marks the file as ours in SQLite's own header: "OTTL"."""
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""Nodes have checksums since 2."""
+MARK_SUFFIX: Final = "-mark"
 IN_MEMORY: Final = ":memory:"
 SESSION_ID: Final = 1
 """The owner of every ephemeral node, which is just what the column `is_ephemeral` holds."""
@@ -52,13 +60,18 @@ CREATE TABLE nodes (
     czxid INTEGER NOT NULL,
     mzxid INTEGER NOT NULL,
     sequence INTEGER NOT NULL,
-    is_ephemeral INTEGER NOT NULL
+    is_ephemeral INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX nodes_by_parent ON nodes (parent);
 CREATE INDEX ephemeral_nodes ON nodes (path) WHERE is_ephemeral;
 CREATE TABLE counter (zxid INTEGER NOT NULL);
 INSERT INTO counter VALUES (0);
-INSERT INTO nodes VALUES ('/', '', x'', 0, 0, 0, 0, 0);
+INSERT INTO nodes VALUES ('/', '', x'', 0, 0, 0, 0, 0, ottla_checksum('/', x'', 0));
+"""
+_ADD_CHECKSUMS: Final = """
+ALTER TABLE nodes ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+UPDATE nodes SET checksum = ottla_checksum(path, data, version);
 """
 
 
@@ -67,13 +80,20 @@ class SqliteTree:
 
     def __init__(self, path: Path | None) -> None:
         self._name = str(path) if path is not None else IN_MEMORY
-        with self._translated():
-            self._connection = sqlite3.connect(self._name, isolation_level=None, timeout=0.2)
+        self._mark = CommitMark(Path(self._name + MARK_SUFFIX)) if path is not None else None
+        try:
+            if path is not None and (not path.exists() or not path.stat().st_size):
+                self._expect_commits(0)  # before SQLite throws away a log that it could not use
+            with self._translated():
+                self._connection = sqlite3.connect(self._name, isolation_level=None, timeout=0.2)
+        except BaseException:
+            self._close_mark()
+            raise
         try:
             with self._translated():
                 self._open()
         except BaseException:
-            self._connection.close()
+            self._close_files()
             raise
 
     def get(self, path: str) -> Node | None:
@@ -110,7 +130,14 @@ class SqliteTree:
         with self._translated(), self._transaction():
             zxid = self._next_zxid()
             done = [self._do(operation, zxid, changes) for operation in operations]
+        self._note(zxid)
         return done, changes
+
+    def checkpoint(self) -> None:
+        """Move what was committed from the write-ahead log into the file, which then is all there
+        is to copy."""
+        with self._translated():
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> list[NodeChanged]:
         """End the session and close the file; what watchers are to be told."""
@@ -118,10 +145,11 @@ class SqliteTree:
             with self._translated(), self._transaction():
                 return self._end_ephemeral_nodes()
         finally:
-            self._connection.close()
+            self._close_files()
 
     def _open(self) -> None:
         execute = self._connection.execute
+        self._connection.create_function("ottla_checksum", 3, _checksum, deterministic=True)
         execute("PRAGMA locking_mode = EXCLUSIVE")
         execute("PRAGMA journal_mode = WAL")
         execute("PRAGMA synchronous = FULL")
@@ -137,18 +165,53 @@ class SqliteTree:
                 f"{self._name} was written by a newer version (format {found_format}, this one"
                 f" reads {FORMAT}); start that version instead"
             )
-        verdict = execute("PRAGMA quick_check(1)").fetchone()[0]
+        verdict = execute("PRAGMA integrity_check(1)").fetchone()[0]
         if verdict != "ok":
             raise self._damaged(verdict.splitlines()[-1])
+        if not is_empty and found_format < FORMAT:
+            self._run(_ADD_CHECKSUMS)
+        self._check_nodes()
+        zxid = int(execute("SELECT zxid FROM counter").fetchone()[0])
+        self._expect_commits(zxid)
+        self._note(zxid)
         with self._transaction():
             self._end_ephemeral_nodes()
 
     def _create(self) -> None:
+        self._run(_SCHEMA)
+
+    def _run(self, script: str) -> None:
+        """Make or change the tables, all or nothing."""
         with self._transaction():
-            for statement in _SCHEMA.split(";"):
+            for statement in script.split(";"):
                 self._connection.execute(statement)
             self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _check_nodes(self) -> None:
+        row = self._connection.execute(
+            "SELECT path FROM nodes WHERE checksum != ottla_checksum(path, data, version) LIMIT 1"
+        ).fetchone()
+        if row is not None:
+            raise self._damaged(f"the checksum of {row[0]} is wrong")
+
+    def _expect_commits(self, found: int) -> None:
+        """Refuse a tree that lacks the newest commits."""
+        committed = self._mark.read() if self._mark is not None else 0
+        if found < committed:
+            raise self._damaged(f"it ends at commit {found}, and {committed} were made")
+
+    def _note(self, zxid: int) -> None:
+        if self._mark is not None:
+            self._mark.write(zxid)
+
+    def _close_files(self) -> None:
+        self._connection.close()
+        self._close_mark()
+
+    def _close_mark(self) -> None:
+        if self._mark is not None:
+            self._mark.close()
 
     def _end_ephemeral_nodes(self) -> list[NodeChanged]:
         rows = self._connection.execute("SELECT path FROM nodes WHERE is_ephemeral").fetchall()
@@ -193,15 +256,16 @@ class SqliteTree:
             )
         if self._version(path) is not None:
             raise NodeExists(path)
-        values = (path, parent, create.data, zxid, zxid, create.is_ephemeral)
-        self._connection.execute("INSERT INTO nodes VALUES (?, ?, ?, 0, ?, ?, 0, ?)", values)
+        checksum = _checksum(path, create.data, 0)
+        values = (path, parent, create.data, zxid, zxid, create.is_ephemeral, checksum)
+        self._connection.execute("INSERT INTO nodes VALUES (?, ?, ?, 0, ?, ?, 0, ?, ?)", values)
         return Done(path, 0, zxid)
 
     def _set_data(self, change: SetData, zxid: int) -> Done:
         version = self._expect(change.path, change.version) + 1
         self._connection.execute(
-            "UPDATE nodes SET data = ?, version = ?, mzxid = ? WHERE path = ?",
-            (change.data, version, zxid, change.path),
+            "UPDATE nodes SET data = ?, version = ?, mzxid = ?, checksum = ? WHERE path = ?",
+            (change.data, version, zxid, _checksum(change.path, change.data, version), change.path),
         )
         row = self._connection.execute(
             "SELECT czxid FROM nodes WHERE path = ?", (change.path,)
@@ -259,8 +323,9 @@ class SqliteTree:
         except sqlite3.DatabaseError as error:
             raise self._damaged(str(error)) from error
 
-    def _damaged(self, reason: str) -> StoreFailed:
-        return StoreFailed(
-            f"{self._name} is damaged ({reason}); restore it from a copy, or move it away to begin"
-            " with empty metadata"
-        )
+    def _damaged(self, reason: str) -> MetadataDamaged:
+        return MetadataDamaged(self._name, reason)
+
+
+def _checksum(path: str, data: bytes, version: int) -> int:
+    return crc32(data, crc32(f"{path} {version}".encode()))

@@ -195,6 +195,25 @@ class MultiTooLarge(StoreError):
         )
 
 
+class MetadataLost(StoreFailed):
+    """The store works, and yet lacks what it must have: it was emptied, or is another cluster's."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the metadata store is not the one of this broker's data: {reason}")
+
+
+class MetadataDamaged(StoreFailed):
+    """The file of a single node's metadata is not as it was written."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        directory = name.rpartition("/")[0] or "."
+        super().__init__(
+            f"{name} is damaged ({reason}); restore it with the files beside it from a copy, or"
+            f" rebuild the topics from the logs: ottla log adopt {directory}"
+        )
+
+
 class StoreConflict(StoreError):
     """The tree is not as the operation expected; nothing was changed."""
 

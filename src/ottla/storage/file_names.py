@@ -27,6 +27,7 @@ INDEX_SUFFIXES: Final = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 SEGMENT_SUFFIXES: Final = (LOG, *INDEX_SUFFIXES)
 
 _DELETED_DIRECTORY: Final = "-delete"
+_STRAY_DIRECTORY: Final = "-stray"
 _NAME_LENGTH_MAX: Final = 255
 
 
@@ -53,8 +54,28 @@ def parse_partition(name: str) -> TopicPartition | None:
 
 def deleted_directory(partition: TopicPartition, unique: str) -> str:
     """The name a deleted partition's directory waits under: `topic-0.<unique>-delete`."""
-    suffix = f"-{partition.partition}.{unique}{_DELETED_DIRECTORY}"
+    return _set_aside_directory(partition, unique, _DELETED_DIRECTORY)
+
+
+def stray_directory(partition: TopicPartition, unique: str) -> str:
+    """The name of a log that belongs to no known topic: `topic-0.<unique>-stray`."""
+    return _set_aside_directory(partition, unique, _STRAY_DIRECTORY)
+
+
+def _set_aside_directory(partition: TopicPartition, unique: str, ending: str) -> str:
+    suffix = f"-{partition.partition}.{unique}{ending}"
     return partition.topic[: _NAME_LENGTH_MAX - len(suffix)] + suffix
+
+
+def is_cut_short(name: str) -> bool:
+    """Whether the name of a log set aside may lack the end of its topic's."""
+    return len(name) == _NAME_LENGTH_MAX
+
+
+def parse_stray(name: str) -> TopicPartition | None:
+    """The partition whose stray log this directory is, or None for anything else."""
+    stem, dot, _ = name.rpartition(".")
+    return parse_partition(stem) if dot and name.endswith(_STRAY_DIRECTORY) else None
 
 
 def is_deleted_directory(name: str) -> bool:

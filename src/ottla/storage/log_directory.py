@@ -20,7 +20,14 @@ import msgspec
 
 from ottla.errors import ConfigError, StorageFailed
 from ottla.model.clock import Clock
-from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
+from ottla.model.ids import (
+    NO_LEADER_EPOCH,
+    NO_TOPIC_ID,
+    LeaderEpoch,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
 from ottla.settings.topic import TopicSettings
 from ottla.storage import checkpoint, file_names
 from ottla.storage.checkpoint import CheckpointJob
@@ -33,6 +40,7 @@ from ottla.storage.directory_identity import (
     write_topic_id,
 )
 from ottla.storage.disk import Disk, Lock, read_file, replace_file
+from ottla.storage.epoch_history import EpochHistory
 from ottla.storage.flush import FlushJob, run_one_by_one
 from ottla.storage.index_cache import INDEX_MEMORY_BYTES_MAX, IndexCache
 from ottla.storage.log import Log
@@ -40,6 +48,7 @@ from ottla.storage.recovery import OpenedLog, Opening, open_log
 from ottla.storage.removal import RemovalJob
 from ottla.storage.room import has_room
 from ottla.storage.segment_place import SegmentPlace
+from ottla.storage.strays import Strays
 
 LOCK: Final = ".lock"
 CLEAN_STOP: Final = ".kafka_cleanshutdown"
@@ -85,6 +94,7 @@ class LogDirectory:
         self._found: dict[TopicPartition, None] = {}
         """On disk and not opened yet; only these can profit from a clean stop."""
         self._deleted: deque[tuple[int, str]] = deque()
+        self._strays = Strays(disk, root)
         self._points: dict[str, dict[TopicPartition, Offset]] = {}
         self._written: dict[str, Mapping[TopicPartition, Offset]] = {}
 
@@ -114,6 +124,8 @@ class LogDirectory:
                 continue
             if file_names.is_deleted_directory(entry.name):
                 self._deleted.append((now_ms, f"{self.root}/{entry.name}"))
+            elif file_names.parse_stray(entry.name) is not None:
+                self._strays.found(entry.name)
             elif (partition := file_names.parse_partition(entry.name)) is not None:
                 self._found[partition] = None
         for name in (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS):
@@ -184,7 +196,9 @@ class LogDirectory:
         path = self.path(partition)
         is_found = partition in self._found
         try:
-            if not is_found and partition not in self.logs:
+            is_new = not is_found and partition not in self.logs
+            # A log brought back is read as after a crash: it may have been set aside unsynced.
+            if is_new and not self._strays.bring_back(partition, topic_id):
                 self._make(path, topic_id)
             opened = open_log(
                 Opening(
@@ -220,6 +234,39 @@ class LogDirectory:
             opened.log.flusher.cut(opened.log.end_offset)
         return opened
 
+    def holds_log(self, partition: TopicPartition) -> bool:
+        """Whether the directory of a partition has files of a log in it; a folder that merely has
+        such a name is somebody else's."""
+        return any(
+            entry.name == file_names.PARTITION_METADATA or file_names.parse(entry.name) is not None
+            for entry in self._disk.entries(self.path(partition))
+        )
+
+    def latest_epoch(self, partition: TopicPartition) -> LeaderEpoch:
+        """The leader epoch that a log not opened yet has last noted."""
+        path = f"{self.path(partition)}/{file_names.EPOCHS}"
+        history = EpochHistory.load(self._disk, path)
+        return history.latest if history is not None else NO_LEADER_EPOCH
+
+    def ignore(self, partition: TopicPartition) -> None:
+        """The directory of this name is not a log."""
+        self._found.pop(partition, None)
+
+    def set_aside_stray(self, partition: TopicPartition) -> str:
+        """Keep the log of a partition that nobody knows, out of the way; where it is now."""
+        log = self.logs.pop(partition, None)
+        if log is not None:
+            log.release()
+        path = self._strays.set_aside(partition, self._clock.now_ms())
+        self._forget(partition)
+        return path
+
+    def _forget(self, partition: TopicPartition) -> None:
+        """What was noted of a log must not be taken for that of a new one of the same name."""
+        self._found.pop(partition, None)
+        for points in self._points.values():
+            points.pop(partition, None)
+
     def delete_log(self, partition: TopicPartition) -> None:
         """The partition is gone at once; its bytes go after the topic's delay."""
         log = self.logs.pop(partition, None)
@@ -233,9 +280,7 @@ class LogDirectory:
         target = f"{self.root}/{file_names.deleted_directory(partition, unique.hexdigest())}"
         # Not synced: should the old name come back, its topic id tells that it is of no use.
         self._disk.rename(self.path(partition), target)
-        self._found.pop(partition, None)
-        for points in self._points.values():
-            points.pop(partition, None)
+        self._forget(partition)
         self._deleted.append((now_ms + delay_ms, target))
 
     def begin_removal(self, now_ms: int) -> RemovalJob:
