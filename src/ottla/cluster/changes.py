@@ -169,7 +169,8 @@ def delete_topic(draft: Draft, name: str) -> TopicImage:
 def _note_deleted(draft: Draft, topic: TopicImage) -> None:
     """Brokers delete logs of topics noted here and of no others, so that metadata which lost a
     topic in some other way does not take its records along."""
-    draft.operations.append(Create(layout.deleted_topic_path(topic.id)))
+    if topic.id not in draft.deleted_topics:
+        draft.operations.append(Create(layout.deleted_topic_path(topic.id)))
     draft.put_deleted_topic(topic.id)
     for forgotten in forget_oldest_deletions(draft):
         draft.operations.append(Delete(layout.deleted_topic_path(forgotten)))

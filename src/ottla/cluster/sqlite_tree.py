@@ -80,7 +80,10 @@ class SqliteTree:
 
     def __init__(self, path: Path | None) -> None:
         self._name = str(path) if path is not None else IN_MEMORY
-        self._mark = CommitMark(Path(self._name + MARK_SUFFIX)) if path is not None else None
+        try:
+            self._mark = CommitMark(Path(self._name + MARK_SUFFIX)) if path is not None else None
+        except OSError as error:
+            raise StoreFailed(f"{self._name} cannot be used ({error.strerror})") from error
         try:
             if path is not None and (not path.exists() or not path.stat().st_size):
                 self._expect_commits(0)  # before SQLite throws away a log that it could not use

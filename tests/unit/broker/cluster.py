@@ -50,7 +50,10 @@ def a_partition(
 
 
 def a_picture(
-    *topics: TopicImage, brokers: Iterable[int] = (1,), configs: dict[str, str] | None = None
+    *topics: TopicImage,
+    brokers: Iterable[int] = (1,),
+    configs: dict[str, str] | None = None,
+    deleted: Iterable[TopicImage] = (),
 ) -> ClusterImage:
     return ClusterImage(
         cluster_id="test",
@@ -61,6 +64,7 @@ def a_picture(
         topics={topic.name: topic for topic in topics},
         topic_names={topic.id: topic.name for topic in topics},
         broker_configs={} if configs is None else {"<default>": ConfigImage(configs, 1)},
+        deleted_topics={topic.id: None for topic in deleted},
     )
 
 

@@ -103,7 +103,8 @@ def test_files_of_deleted_topics_are_removed_after_their_delay() -> None:
     async def scenario() -> None:
         async with kept(file_delete_delay_ms="60000") as member:
             member.partitions.find("a", 0).append(batch(b"a"))
-            await member.show(a_picture())
+            topics = member.view.image.topics.values()
+            await member.show(a_picture(deleted=topics))
 
             def left() -> list[str]:
                 return [e.name for e in member.disk.entries("/data") if e.name.startswith("a-0")]

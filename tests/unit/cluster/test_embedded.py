@@ -21,6 +21,7 @@ from ottla.cluster.store import (
     Check,
     Create,
     Delete,
+    MetadataDamaged,
     NoChildrenAllowed,
     NodeChanged,
     NodeExists,
@@ -179,11 +180,57 @@ def test_a_write_torn_at_any_byte_is_wholly_there_or_not_at_all(tmp_path: Path) 
         states.append(contents(tree))
         sizes.append(log.stat().st_size)
     for cut in range(sizes[0], sizes[-1] + 1, 509):
-        reopened = SqliteTree(crash(tmp_path, tmp_path / "crashed", cut))
+        committed = max(n for n, size in enumerate(sizes) if size <= cut)
+        crashed = crash(tmp_path, tmp_path / "crashed", cut)
+        (tmp_path / "crashed" / "metadata-mark").write_text(f"{committed:020d}\n")
+        reopened = SqliteTree(crashed)
         found = contents(reopened)
         reopened.close()
-        committed = max(n for n, size in enumerate(sizes) if size <= cut)
         assert found == states[committed], f"cut at {cut}"
+    tree.close()
+
+
+def test_a_log_that_lacks_commits_is_refused_wherever_it_ends(tmp_path: Path) -> None:
+    tree = SqliteTree(tmp_path / "metadata")
+    log = tmp_path / "metadata-wal"
+    for number in range(3):
+        tree.multi([Create(f"/t{number}", b"x" * 3000)])
+    whole = log.stat().st_size
+    for cut in range(0, whole, 1009):
+        with pytest.raises(MetadataDamaged, match="ottla log adopt"):
+            SqliteTree(crash(tmp_path, tmp_path / "crashed", cut))
+    SqliteTree(crash(tmp_path, tmp_path / "crashed", whole)).close()
+    tree.close()
+
+
+def test_a_node_that_was_changed_behind_our_back_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "metadata"
+    tree = SqliteTree(path)
+    tree.multi([Create("/topic", b"retention.ms=604800000")])
+    tree.close()
+    whole = path.read_bytes()
+    assert whole.count(b"retention.ms=604800000") == 1
+    path.write_bytes(whole.replace(b"retention.ms=604800000", b"retention.ms=004800000"))
+    with pytest.raises(MetadataDamaged, match="checksum of /topic"):
+        SqliteTree(path)
+
+
+def test_a_file_of_the_format_without_checksums_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "metadata"
+    tree = SqliteTree(path)
+    tree.multi([Create("/a", b"x")])
+    tree.close()
+    connection = sqlite3.connect(path)
+    connection.execute("ALTER TABLE nodes DROP COLUMN checksum")
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+    (tmp_path / "metadata-mark").unlink()
+    tree = SqliteTree(path)
+    tree.multi([SetData("/a", b"y", 0)])
+    tree.close()
+    tree = SqliteTree(path)
+    assert tree.get("/a") is not None
     tree.close()
 
 
