@@ -136,3 +136,17 @@ def test_settings_follow_the_number_of_brokers(brokers: int, replicas: int, in_s
     assert settings["default.replication.factor"] == str(replicas)
     assert settings["min.insync.replicas"] == str(in_sync)
     assert settings["num.partitions"] == "7"
+
+
+def test_a_producer_that_closes_while_its_leader_dies_finds_the_next_one(cluster: Cluster) -> None:
+    with Admin(cluster.bootstrap_servers) as admin:
+        admin.create_topics(NewTopic("closing", 1))
+    cluster.wait_until_in_sync()
+    leader = cluster.leader_of("closing")
+    producer = Producer(cluster.bootstrap_servers, acks="all", delivery_timeout_ms=60_000)
+    producer.send("closing", b"first").result(30)
+    cluster.kill(leader)
+    deliveries = [producer.send("closing", b"%d" % number) for number in range(10)]
+    producer.close()
+    assert [delivery.result(0).offset for delivery in deliveries] == list(range(1, 11))
+    cluster.start_brokers([leader])

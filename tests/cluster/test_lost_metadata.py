@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
 from ottla import Admin, Consumer, Producer
 from ottla.clients.topics import NewTopic
@@ -22,11 +23,12 @@ from support.eventually import eventually
 pytestmark = pytest.mark.skipif(why_unavailable() is not None, reason=str(why_unavailable()))
 
 RECORDS = 60
+COMMITS = 1_000
+"""More than such a cluster makes."""
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    pytest.importorskip("kazoo", reason="kazoo is absent: pip install 'ottla[cluster]'")
     with Cluster(brokers=3, can_partition=False) as started:
         yield started
 
@@ -54,6 +56,13 @@ def empty_zookeeper(cluster: Cluster) -> None:
         for found in server.log_path.parent.glob("version-2"):
             shutil.rmtree(found)
     cluster.zookeeper.start()
+    # A server refuses clients that have seen later commits than it has: until there are as many.
+    client = KazooClient(cluster.zookeeper.hosts)
+    client.start()
+    for number in range(COMMITS):
+        client.create(f"/n{number}")
+    client.stop()
+    client.close()
 
 
 def adopt(cluster: Cluster, broker: int) -> subprocess.CompletedProcess[str]:

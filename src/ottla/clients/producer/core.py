@@ -94,6 +94,7 @@ class ProducerCore:
     __slots__ = (
         "_client",
         "_ignores_keys",
+        "_has_ended",
         "_is_closed",
         "_looking",
         "_refresher",
@@ -140,6 +141,8 @@ class ProducerCore:
         self._looking: asyncio.Task[None] | None = None
         self._refresher: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._has_ended = False
+        """Whether nothing is sent any more, after what waited when it was closed."""
 
     async def start(self) -> None:
         """Reaches the cluster, and for a transactional producer takes its name over."""
@@ -322,6 +325,7 @@ class ProducerCore:
                 await self.flush()
         except TimeoutError:
             _log.warning("closing the producer with records unsent after %s s", timeout_s)
+        self._has_ended = True
         tasks: list[asyncio.Task[None]] = self._sender.close()
         for task in (self._looking, self._refresher):
             if task is not None:
@@ -348,7 +352,8 @@ class ProducerCore:
 
     def _look_soon(self) -> None:
         """Leadership may have changed: look, once for however many reasons."""
-        if not self._is_closed and (self._looking is None or self._looking.done()):
+        # Also while it closes: what still waits may have to go to another leader.
+        if not self._has_ended and (self._looking is None or self._looking.done()):
             self._looking = asyncio.create_task(self._look())
 
     async def _look(self) -> None:
