@@ -111,3 +111,20 @@ def test_an_emptied_zookeeper_costs_no_record(cluster: Cluster) -> None:
     for broker in range(3):
         assert len(logs_of(cluster, broker)) == 2
         assert not list(cluster.brokers[broker].data.glob("*-delete"))
+
+
+@pytest.mark.slow
+def test_a_leader_whose_folder_is_gone_fetches_it_from_the_others(cluster: Cluster) -> None:
+    with Admin(cluster.bootstrap_servers) as admin:
+        admin.create_topics(NewTopic("orders", 2))
+    cluster.wait_until_in_sync()
+    write(cluster)
+    leader = cluster.leader_of("orders")
+    for broker in cluster.brokers:  # nobody has time to elect another
+        broker.kill()
+    shutil.rmtree(cluster.brokers[leader].data / "orders-0")
+    cluster.start_brokers([leader])
+    others = [number for number in range(3) if number != leader]
+    cluster.start_brokers(others)
+    assert read_all(cluster, RECORDS) == {b"%d" % number for number in range(RECORDS)}
+    cluster.wait_until_in_sync()

@@ -54,7 +54,7 @@ from ottla.cluster.image import Draft
 from ottla.cluster.layout import BrokerNode
 from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.producer_ids import ProducerIds
-from ottla.cluster.renunciation import renounce
+from ottla.cluster.renunciation import renounce, renounce_lost
 from ottla.cluster.store import MetadataLost
 from ottla.errors import ConfigError
 from ottla.model.clock import Clock
@@ -199,6 +199,11 @@ class Broker:
                 lambda draft: renounce(draft, self._view.broker_id, may_lack_records=doubtful)
             )
             self._directory.note_boot()
+        if self._replicas.lost:
+            lost = frozenset(self._replicas.lost)
+            await self._metadata.change_as_leader(
+                lambda draft: renounce_lost(draft, self._view.broker_id, lost)
+            )
         self._metadata.follow()
         advertised = self._view.advertised
         host = advertised.host or socket.gethostname()
@@ -263,6 +268,8 @@ class Broker:
         services = Services(self._standing, self._flusher, self._in_sync, self._relief)
         self._replicas = Replicas(self.partitions, self._directory, self._view, services)
         self._replicas.settle_unknown_logs()
+        if self._is_member:
+            self._replicas.note_lost_logs()
         if not self._is_member and not self._directory.was_closed_cleanly:
             # What was not synced may be gone. A new epoch lets readers who saw it notice.
             await self._metadata.change(_lead_anew)

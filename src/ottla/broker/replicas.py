@@ -10,9 +10,9 @@ from typing import Final
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.partition import Partition, Services
 from ottla.broker.partitions import Partitions
-from ottla.cluster.image import TopicImage
+from ottla.cluster.image import PartitionImage, TopicImage
 from ottla.errors import ConfigError, OttlaError, StorageFailed
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import Offset, TopicPartition
 from ottla.settings.topic import TopicSettings
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory
@@ -38,6 +38,8 @@ class Replicas:
         self._directory = directory
         self._view = view
         self._services = services
+        self.lost: set[TopicPartition] = set()
+        """Partitions in whose ISR this broker is, and whose logs were gone when it started."""
 
     async def create(self, topics: Iterable[TopicImage]) -> list[TopicImage]:
         """Opens the log of every partition of these topics that this broker holds; returns the
@@ -101,6 +103,19 @@ class Replicas:
             else:
                 self._set_aside_stray(partition)
 
+    def note_lost_logs(self) -> None:
+        """Finds out of which partitions this broker has nothing, though it is in their ISR. It must
+        leave it before anybody can elect it: others would cut their logs off to match."""
+        for topic in self._view.image.topics.values():
+            for image in topic.partitions:
+                partition = TopicPartition(topic.name, image.index)
+                if self._view.broker_id not in image.isr or len(image.isr) == 1:
+                    continue
+                if not self._directory.has_log(partition, topic.id):
+                    self.lost.add(partition)
+                    where = self._path(partition)
+                    log.error("%s is gone: it is fetched from other replicas", where)
+
     def _belongs_here(self, partition: TopicPartition) -> bool:
         image = self._view.image.partition(partition.topic, partition.partition)
         if image is None or self._view.broker_id not in image.replicas:
@@ -143,12 +158,33 @@ class Replicas:
 
     def _open(self, topic: TopicImage, index: int, settings: TopicSettings) -> Partition:
         name = TopicPartition(topic.name, index)
-        opened = self._directory.open_log(name, settings, topic_id=topic.id)
+        begins_at = Offset(0)
+        if name in self._directory.lost:
+            begins_at = self._begin_lost(name, topic.partitions[index])
+        opened = self._directory.open_log(name, settings, topic_id=topic.id, begins_at=begins_at)
         _report(name, opened.report)
         if settings.flush_messages == 1:
             _sync(name, opened.log)
         opened.log.advance_high_watermark(self._directory.high_watermark(name))
         return Partition(name, topic.id, opened.log, self._services)
+
+    def _begin_lost(self, partition: TopicPartition, image: PartitionImage) -> Offset:
+        """Where to begin with a partition whose log is gone.
+
+        Its offsets are not used again if there is no other copy. If others have a copy but none of
+        them is in sync, nobody may lead: they would cut off what they have.
+        """
+        end = self._directory.lost[partition]
+        where = self._path(partition)
+        if image.replicas == (self._view.broker_id,):
+            log.error("%s is gone, and with it all records before offset %d", where, end)
+            return end
+        if image.isr == (self._view.broker_id,):
+            raise StorageFailed(
+                f"{where} is gone, and no other replica is in sync: restore it from a copy and"
+                " start again, or stop this broker and allow unclean elections of the topic"
+            )
+        return Offset(0)
 
     async def delete(self, topics: Iterable[TopicImage]) -> None:
         """Lets go of the topics' partitions. Their files are removed after a while, if it is noted

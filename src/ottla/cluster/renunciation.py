@@ -12,6 +12,8 @@ return that nobody saw do no harm.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from ottla.cluster.changes import lead, still_led, topic_of, write_in_sync, write_leadership
@@ -39,6 +41,25 @@ def renounce(draft: Draft, broker: BrokerId, *, may_lack_records: bool) -> int:
                 count += 1
         if tuple(partitions) != topic.partitions:
             draft.put_topic(replace(topic, partitions=tuple(partitions)))
+    return count
+
+
+def renounce_lost(draft: Draft, broker: BrokerId, lost: Collection[TopicPartition]) -> int:
+    """Take a broker out of partitions whose logs it has lost; in how many."""
+    count = 0
+    for name in lost:
+        topic = draft.topics.get(name.topic)
+        if topic is None or name.partition >= len(topic.partitions):
+            continue
+        before = topic.partitions[name.partition]
+        isr = _trusted(before, broker, may_lack_records=True)
+        after = _renounced(draft, name.topic, before, broker, isr)
+        if after is not None:
+            partitions = list(topic.partitions)
+            partitions[name.partition] = after
+            draft.put_topic(replace(topic, partitions=tuple(partitions)))
+            draft.may_end_here()
+            count += 1
     return count
 
 

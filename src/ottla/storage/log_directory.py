@@ -29,7 +29,7 @@ from ottla.model.ids import (
     TopicPartition,
 )
 from ottla.settings.topic import TopicSettings
-from ottla.storage import checkpoint, file_names
+from ottla.storage import file_names
 from ottla.storage.checkpoint import CheckpointJob
 from ottla.storage.descriptor_pool import OPEN_FILES_MAX, DescriptorPool
 from ottla.storage.directory_identity import (
@@ -44,6 +44,13 @@ from ottla.storage.epoch_history import EpochHistory
 from ottla.storage.flush import FlushJob, run_one_by_one
 from ottla.storage.index_cache import INDEX_MEMORY_BYTES_MAX, IndexCache
 from ottla.storage.log import Log
+from ottla.storage.offset_checkpoints import (
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    RECOVERY_POINTS,
+    START_OFFSETS,
+    OffsetCheckpoints,
+)
 from ottla.storage.recovery import OpenedLog, Opening, open_log
 from ottla.storage.removal import RemovalJob
 from ottla.storage.room import has_room
@@ -53,13 +60,10 @@ from ottla.storage.strays import Strays
 LOCK: Final = ".lock"
 CLEAN_STOP: Final = ".kafka_cleanshutdown"
 CLEAN_STOP_SIZES: Final = ".ottla_cleanshutdown_sizes"
-RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-START_OFFSETS: Final = "log-start-offset-checkpoint"
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 BOOT: Final = ".ottla_boot"
 """Which run of the machine wrote here last."""
 
+BEGINNING: Final = Offset(0)
 CLOSED_AT_ONCE: Final = 256
 """Logs whose files are open while they are synced, out of those that may be."""
 
@@ -93,10 +97,11 @@ class LogDirectory:
         self._sizes: Sizes | None = None
         self._found: dict[TopicPartition, None] = {}
         """On disk and not opened yet; only these can profit from a clean stop."""
+        self.lost: dict[TopicPartition, Offset] = {}
+        """Where logs ended whose folders are gone, as far as the checkpoints tell."""
         self._deleted: deque[tuple[int, str]] = deque()
         self._strays = Strays(disk, root)
-        self._points: dict[str, dict[TopicPartition, Offset]] = {}
-        self._written: dict[str, Mapping[TopicPartition, Offset]] = {}
+        self._points = OffsetCheckpoints(disk, root)
 
     @classmethod
     def open(
@@ -128,8 +133,8 @@ class LogDirectory:
                 self._strays.found(entry.name)
             elif (partition := file_names.parse_partition(entry.name)) is not None:
                 self._found[partition] = None
-        for name in (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS):
-            self._points[name] = checkpoint.read_offsets(self._disk, f"{self.root}/{name}")
+        self._points.read()
+        self.lost = self._points.ends_of_missing(self._found)
         self.was_closed_cleanly = self._disk.exists(f"{self.root}/{CLEAN_STOP}")
         if self.was_closed_cleanly:
             self._sizes = self._read_sizes()
@@ -190,31 +195,39 @@ class LogDirectory:
         return read_topic_id(self._disk, self.path(partition))
 
     def open_log(
-        self, partition: TopicPartition, settings: TopicSettings, *, topic_id: TopicId = NO_TOPIC_ID
+        self,
+        partition: TopicPartition,
+        settings: TopicSettings,
+        *,
+        topic_id: TopicId = NO_TOPIC_ID,
+        begins_at: Offset = BEGINNING,
     ) -> OpenedLog:
-        """Open the partition's log, made new and empty where there is none."""
+        """Open the partition's log, made new and empty where there is none; a new one begins at
+        the given offset."""
         path = self.path(partition)
         is_found = partition in self._found
         try:
             is_new = not is_found and partition not in self.logs
             # A log brought back is read as after a crash: it may have been set aside unsynced.
             if is_new and not self._strays.bring_back(partition, topic_id):
+                self._forget(partition)
                 self._make(path, topic_id)
             opened = open_log(
                 Opening(
                     place=SegmentPlace(path, self._files, self._index_cache),
                     settings=settings,
                     clock=self._clock,
-                    start_offset=self._points[START_OFFSETS].get(partition, Offset(0)),
-                    recovery_point=self._points[RECOVERY_POINTS].get(partition, Offset(0)),
+                    start_offset=self._points.get(START_OFFSETS, partition, begins_at),
+                    recovery_point=self._points.get(RECOVERY_POINTS, partition),
                     was_closed_cleanly=is_found and self.was_closed_cleanly,
                     expected_sizes=None if self._sizes is None else self._sizes.get(str(partition)),
                 )
             )
         except OSError as error:
             raise StorageFailed(f"{path} cannot be opened: {error}") from error
-        opened.log.first_dirty_offset = self._points[CLEANER_OFFSETS].get(partition, Offset(0))
+        opened.log.first_dirty_offset = self._points.get(CLEANER_OFFSETS, partition)
         self._found.pop(partition, None)
+        self.lost.pop(partition, None)
         self.logs[partition] = opened.log
         return opened
 
@@ -227,12 +240,17 @@ class LogDirectory:
         """Open a fenced log again, believing only what was flushed."""
         log = self.logs[partition]
         log.release()
-        self._take_points(partition, log)
+        self._points.take(partition, log)
         opened = self.open_log(partition, log.settings)
         opened.log.advance_high_watermark(log.high_watermark)
         if log.flusher.is_cut:
             opened.log.flusher.cut(opened.log.end_offset)
         return opened
+
+    def has_log(self, partition: TopicPartition, topic_id: TopicId) -> bool:
+        """Whether there is a log of this topic's partition, in its place or set aside."""
+        is_there = partition in self._found or partition in self.logs
+        return is_there or self._strays.find(partition, topic_id) is not None
 
     def holds_log(self, partition: TopicPartition) -> bool:
         """Whether the directory of a partition has files of a log in it; a folder that merely has
@@ -264,8 +282,8 @@ class LogDirectory:
     def _forget(self, partition: TopicPartition) -> None:
         """What was noted of a log must not be taken for that of a new one of the same name."""
         self._found.pop(partition, None)
-        for points in self._points.values():
-            points.pop(partition, None)
+        self.lost.pop(partition, None)
+        self._points.forget(partition)
 
     def delete_log(self, partition: TopicPartition) -> None:
         """The partition is gone at once; its bytes go after the topic's delay."""
@@ -295,29 +313,13 @@ class LogDirectory:
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """The high watermark at the last checkpoint; the log's beginning where none is known."""
-        return self._points[HIGH_WATERMARKS].get(partition, Offset(0))
+        return self._points.get(HIGH_WATERMARKS, partition)
 
     def begin_checkpoints(self) -> CheckpointJob:
         """The offsets that have changed since the last time, to be written in a thread."""
         for partition, log in self.logs.items():
-            self._take_points(partition, log)
-        changed = {
-            name: dict(points)
-            for name, points in self._points.items()
-            if self._written.get(name) != points
-        }
-        return CheckpointJob(self._disk, self.root, changed, self._written)
-
-    def _take_points(self, partition: TopicPartition, log: Log) -> None:
-        points = self._points
-        points[RECOVERY_POINTS][partition] = log.recovery_point
-        points[HIGH_WATERMARKS][partition] = log.high_watermark
-        if log.start_offset > log.segments.first.base_offset:
-            points[START_OFFSETS][partition] = log.start_offset
-        else:
-            points[START_OFFSETS].pop(partition, None)
-        if log.settings.is_compacted:
-            points[CLEANER_OFFSETS][partition] = log.first_dirty_offset
+            self._points.take(partition, log)
+        return self._points.begin()
 
     # --- ending ----------------------------------------------------------------------------------
 
@@ -343,7 +345,7 @@ class LogDirectory:
         for start in range(0, len(every), CLOSED_AT_ONCE):
             some = every[start : start + CLOSED_AT_ONCE]
             failed |= {partition for partition in some if self.logs[partition].is_fenced}
-            self._close([partition for partition in some if partition not in failed], note, run)
+            _close_logs({each: self.logs[each] for each in some if each not in failed}, note, run)
             for partition in some:
                 if partition not in failed:
                     sizes[str(partition)] = self._sizes_of(partition)
@@ -356,28 +358,6 @@ class LogDirectory:
             mark = b'{"version":0,"brokerEpoch":-1}'
             replace_file(self._disk, f"{self.root}/{CLEAN_STOP}", mark, sync=True)
         self.abandon()
-
-    def _close(
-        self,
-        partitions: Iterable[TopicPartition],
-        on_failure: Callable[[TopicPartition, StorageFailed], None],
-        run: Callable[[Iterable[FlushJob]], None],
-    ) -> None:
-        jobs: dict[TopicPartition, FlushJob] = {}
-        for partition in partitions:
-            try:
-                job = self.logs[partition].begin_close()
-            except StorageFailed as error:
-                on_failure(partition, error)
-                continue
-            if job is not None:
-                jobs[partition] = job
-        run(jobs.values())
-        for partition, job in jobs.items():
-            try:
-                self.logs[partition].finish_close(job)
-            except StorageFailed as error:
-                on_failure(partition, error)
 
     def _sizes_of(self, partition: TopicPartition) -> dict[str, int]:
         return {
@@ -396,3 +376,25 @@ class LogDirectory:
             log.release()
         self.logs.clear()
         self._lock.release()
+
+
+def _close_logs(
+    logs: Mapping[TopicPartition, Log],
+    on_failure: Callable[[TopicPartition, StorageFailed], None],
+    run: Callable[[Iterable[FlushJob]], None],
+) -> None:
+    jobs: dict[TopicPartition, FlushJob] = {}
+    for partition, log in logs.items():
+        try:
+            job = log.begin_close()
+        except StorageFailed as error:
+            on_failure(partition, error)
+            continue
+        if job is not None:
+            jobs[partition] = job
+    run(jobs.values())
+    for partition, job in jobs.items():
+        try:
+            logs[partition].finish_close(job)
+        except StorageFailed as error:
+            on_failure(partition, error)

@@ -39,12 +39,19 @@ class Strays:
 
     def bring_back(self, partition: TopicPartition, topic_id: TopicId) -> bool:
         """Give the log of a partition of this very topic its name back; whether there is one."""
+        name = self.find(partition, topic_id)
+        if name is None:
+            return False
+        self._disk.rename(f"{self._root}/{name}", f"{self._root}/{partition}")
+        self._disk.sync_directory(self._root)
+        del self._names[name]
+        return True
+
+    def find(self, partition: TopicPartition, topic_id: TopicId) -> str | None:
+        """The name of the stray log of this topic's partition, if there is one."""
         for name in self._names:
-            path = f"{self._root}/{name}"
-            is_it = file_names.parse_stray(name) == partition
-            if is_it and read_topic_id(self._disk, path) == topic_id:
-                self._disk.rename(path, f"{self._root}/{partition}")
-                self._disk.sync_directory(self._root)
-                del self._names[name]
-                return True
-        return False
+            if file_names.parse_stray(name) == partition:
+                found = read_topic_id(self._disk, f"{self._root}/{name}")
+                if found == topic_id:
+                    return name
+        return None

@@ -93,8 +93,8 @@ class ProducerCore:
 
     __slots__ = (
         "_client",
-        "_ignores_keys",
         "_has_ended",
+        "_ignores_keys",
         "_is_closed",
         "_looking",
         "_refresher",
