@@ -73,6 +73,11 @@ class Committing:
     async def commit(self, offsets: Offsets | None) -> None:
         """Commits, by default everything that polls have returned."""
         chosen = self.consumed() if offsets is None else offsets
+        if self._tasks:  # an earlier commit that arrives later would take the group back
+            await asyncio.wait(set(self._tasks))
+        await self._commit(chosen)
+
+    async def _commit(self, chosen: Offsets) -> None:
         await self.commits.commit(chosen)
         self.count += 1
         for interceptor in self._interceptors:
@@ -83,11 +88,14 @@ class Committing:
     ) -> None:
         """Commits without waiting; `callback` hears what came of it."""
         chosen = self.consumed() if offsets is None else dict(offsets)
+        earlier = set(self._tasks)
 
         async def run() -> None:
             error: OttlaError | None = None
+            if earlier:
+                await asyncio.wait(earlier)
             try:
-                await self.commit(chosen)
+                await self._commit(chosen)
             except OttlaError as problem:
                 error = problem
                 _log.info("an offset commit failed: %s", problem)

@@ -7,7 +7,7 @@ Invariants:
 1. `needs_attention` is true whenever `take` alone would not do: a rebalance, an error, a commit
    that is due. A face may skip `poll` only while it is false.
 2. Positions are committed of records that an earlier poll has returned, never of the ones that
-   this poll will.
+   this poll will, nor of those that a loop over the consumer has not handed out yet.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
+from operator import length_hint
 from typing import Final, TypeVar
 
+from ottla.clients.callers_thread import in_callers_thread
 from ottla.clients.client import Client
 from ottla.clients.connection_settings import client_for
 from ottla.clients.consumer.classic_member import ClassicMember
@@ -40,6 +42,7 @@ from ottla.clients.consumer.subscription import (
     Wanted,
 )
 from ottla.clients.consumer.topic_watch import TopicWatch
+from ottla.clients.consumer.unreadable import UNREADABLE, Unreadable
 from ottla.clients.failures import ClientClosed, WrongUse
 from ottla.errors import OttlaError
 from ottla.model.ids import TopicPartition
@@ -171,22 +174,38 @@ class ConsumerCore:
     def take(self, count: int | None) -> list[ConsumerRecord]:
         """Records that are here already; moves the positions."""
         self.group.polled_at = time.monotonic()
-        records, has_room = self.subscription.take(
-            count or self._plan.settings.max_poll_records, self._plan.decoding
-        )
+        limit = count or self._plan.settings.max_poll_records
+        if length_hint(self.subscription.iterated) and (rest := self.subscription.take_rest(limit)):
+            return rest
+        records, has_room = self.subscription.take(limit, self._plan.decoding)
         if has_room:
             self.on_loop(self._fetcher.wake)
         counters = self.counters
         counters.polls += 1
         counters.records_returned += len(records)
-        for interceptor in self._plan.interceptors:
-            records = interceptor.on_consume(records)
-        return records
+        return self._intercepted(records) if self._plan.interceptors else records
+
+    def _intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        seen = records
+        try:
+            for interceptor in self._plan.interceptors:
+                seen = interceptor.on_consume(seen)
+        except BaseException:
+            self.give_back(records)
+            raise
+        return seen
+
+    def give_back(self, records: list[ConsumerRecord] | None = None) -> None:
+        """What was taken, or what a loop over the consumer has left, comes again."""
+        self.subscription.give_back(records)
+        self.on_loop(self.request_positions)
 
     def take_batches(self, count: int, size_bytes: int) -> list[TakenBatches]:
         """As `take`, but batches: for whoever decodes them in another way."""
         self.group.polled_at = time.monotonic()
         self._fetcher.partition_bytes = self._plan.table_fetch_bytes
+        if length_hint(self.subscription.iterated):
+            self.give_back()
         found, has_room = self.subscription.take_batches(count, size_bytes)
         if has_room:
             self.on_loop(self._fetcher.wake)
@@ -212,9 +231,32 @@ class ConsumerCore:
             self.group.polled_at = time.monotonic()
             self.group.news.clear()
             await self._attend()
-            taken = take()
+            try:
+                taken = take()
+            except UNREADABLE as error:
+                await self.met(error)
+                continue
             if taken or not await self._wait_for_news(deadline):
                 return taken
+
+    async def met(self, error: Unreadable) -> None:
+        """Something cannot be read: raises, or hears the user's word and goes on behind it."""
+        choice = self._plan.on_error
+        if choice == "raise":
+            raise error
+        if choice == "skip":
+            _log.warning("left out: %s", error)
+        elif callable(choice):
+            await in_callers_thread(choice, error)
+        self.skip(error)
+
+    def skip(self, error: Unreadable) -> None:
+        """Goes on behind what could not be read, unless reading went on elsewhere already."""
+        state = self.subscription.states.get(TopicPartition(error.topic, error.partition))
+        if state is not None:
+            with self.subscription.lock:
+                state.skip(error)
+            self.request_positions()
 
     async def _wait_for_news(self, deadline: float) -> bool:
         """Waits until something may have come; False if it is too late for that."""

@@ -27,10 +27,11 @@ from ottla.clients.consumer.fetch_session import (
 from ottla.clients.consumer.metrics import ConsumerCounters
 from ottla.clients.consumer.settings import ConsumerSettings
 from ottla.clients.consumer.subscription import Chunk, PartitionState, Subscription
+from ottla.clients.consumer.unreadable import UnreadableBatch, sound_batches
 from ottla.clients.failures import error_code, is_worth_retrying, refusal
 from ottla.clients.leader_hints import read_hint
 from ottla.clients.metadata import NO_BROKER
-from ottla.errors import CorruptBatch, ErrorCode, OttlaError
+from ottla.errors import ErrorCode, OttlaError
 from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.protocol.messages.fetch import (
     FetchPartition,
@@ -40,7 +41,6 @@ from ottla.protocol.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
-from ottla.records.batch import split
 
 FETCH_LANE: Final = "fetch"
 _FETCH_VERSION_MIN: Final = 4
@@ -170,7 +170,7 @@ class Fetcher:
         for state in states:
             if state.position < 0 or state.is_paused or state.needs_validation:
                 continue
-            if state.reset_to is not None or state.not_before > now:
+            if state.reset_to is not None or state.not_before > now or state.damage is not None:
                 continue
             broker = self._broker_of(state, now)
             if state.needs_validation:  # its leader has just changed
@@ -329,13 +329,11 @@ class Fetcher:
         view = data.records
         if not isinstance(view, memoryview) or not len(view):
             return
-        try:
-            batches = [
-                batch for batch in split(view, ignore_torn_tail=True) if batch.next_offset > offset
-            ]
-        except CorruptBatch as error:
-            self.error = error
-            return
+        batches, damage = sound_batches(view)
+        batches = [batch for batch in batches if batch.next_offset > offset]
+        if damage is not None:
+            at = batches[-1].next_offset if batches else offset
+            state.damage = UnreadableBatch(state.where, (at, at + 1), damage, bytes(view))
         if not batches:
             return
         aborted = data.aborted_transactions if self._settings.committed_only else None
