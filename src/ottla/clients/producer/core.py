@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -42,6 +43,8 @@ from ottla.net.client_connection import ConnectionFailed
 from ottla.records.record import Headers, encode_headers
 
 _TIMESTAMP_END: Final = 2**63
+LEAVING_TIMEOUT_S: Final = 5.0
+"""How long a block that is left by an exception waits for what was sent in it."""
 
 HeadersInput = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 
@@ -260,7 +263,30 @@ class ProducerCore:
                 await asyncio.sleep(wait_s)
 
     async def flush(self) -> None:
-        """Returns when everything that was sent before has its answer."""
+        """Returns when everything that was sent before has its answer.
+
+        SendsFailed for records that failed, now or before, and whose results nobody took.
+        """
+        await self._drain()
+        self._tell_unheard()
+
+    def _tell_unheard(self) -> None:
+        error = self._sender.outcomes.unheard.take()
+        if error is not None:
+            _log.warning("%s", error)
+            raise error
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._is_closed
+
+    @property
+    def unsent_count(self) -> int:
+        """About how many batches have no answer yet."""
+        return len(self.accumulator.unfinished)
+
+    async def _drain(self) -> None:
         with self.accumulator.lock:
             waiting = list(self.accumulator.unfinished)
         self._sender.flushing += 1
@@ -274,15 +300,20 @@ class ProducerCore:
     async def commit(self) -> None:
         """Commits the open transaction once all its records are written."""
         transaction = self._needs_transaction()
-        transaction.check_open()
-        await self.flush()
-        await transaction.end(is_commit=True)
+        try:
+            transaction.check_open()
+            await self._drain()
+            await transaction.end(is_commit=True)
+        except OttlaError:
+            self._sender.outcomes.unheard.forget()  # this error says it of all
+            raise
 
     async def abort(self) -> None:
         """Aborts the open transaction; records not sent yet are never sent."""
         transaction = self._needs_transaction()
         self._sender.outcomes.fail_pending(WrongUse("the transaction was aborted"))
-        await self.flush()
+        await self._drain()
+        self._sender.outcomes.unheard.forget()  # whoever aborts wants none of them written
         await transaction.end(is_commit=False)
 
     def _needs_transaction(self) -> Transaction:
@@ -312,16 +343,19 @@ class ProducerCore:
         )
 
     async def close(self, timeout_s: float | None) -> None:
-        """Sends what waits, for so long at most, and ends everything."""
+        """Sends what waits, for so long at most, and ends everything.
+
+        SendsFailed, when all is ended, for records whose failure nobody has heard of.
+        """
         if self._is_closed:
             return
         self._is_closed = True
         self.is_plain = False
         try:
             async with asyncio.timeout(timeout_s):
-                await self.flush()
+                await self._drain()
         except TimeoutError:
-            _log.warning("closing the producer with records unsent after %s s", timeout_s)
+            _log.info("closing the producer with records unsent after %s s", timeout_s)
         tasks: list[asyncio.Task[None]] = self._sender.close()
         for task in (self._looking, self._refresher):
             if task is not None:
@@ -331,6 +365,7 @@ class ProducerCore:
         self._sender.outcomes.fail_all(ClientClosed("producer", "was closed before this was sent"))
         await self.identity.close()
         await self._client.close()
+        self._tell_unheard()
 
     # --- the picture of the cluster
 
@@ -423,9 +458,19 @@ def _telling_all(
         if callback is not None:
             callback(metadata, error)
 
+    tell.is_for_user = callback is not None  # type: ignore[attr-defined]
     return tell
 
 
 def with_bootstrap(keywords: dict[str, object], bootstrap: object) -> Mapping[str, object]:
     """The keywords with the brokers to begin with, where they were given by position."""
     return keywords if bootstrap is None else {"bootstrap_servers": bootstrap, **keywords}
+
+
+def warn_unclosed(core: ProducerCore, what: str, source: object) -> None:
+    """Somebody dropped a producer without closing it."""
+    name = f"{what} of {','.join(core.plan.connection.bootstrap_servers)}"
+    if core.unsent_count:
+        _log.warning("%s was dropped with records unsent: close it", name)
+    message = f"unclosed {name}: close it, or use it as a context"
+    warnings.warn(message, ResourceWarning, stacklevel=3, source=source)
