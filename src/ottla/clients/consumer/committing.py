@@ -73,8 +73,7 @@ class Committing:
     async def commit(self, offsets: Offsets | None) -> None:
         """Commits, by default everything that polls have returned."""
         chosen = self.consumed() if offsets is None else offsets
-        if self._tasks:  # an earlier commit that arrives later would take the group back
-            await asyncio.wait(set(self._tasks))
+        await self.settle()  # an earlier commit that arrives later would take the group back
         await self._commit(chosen)
 
     async def _commit(self, chosen: Offsets) -> None:
@@ -134,8 +133,15 @@ class Committing:
             self.commit_in_background()
             self.start_clock()
 
+    async def settle(self) -> None:
+        """Waits for what is under way."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+
     async def close(self) -> None:
-        """Stops the clock, and waits for what is under way."""
+        """Stops the clock, and gives up what is under way."""
         if self._timer is not None:
             self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

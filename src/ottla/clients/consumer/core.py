@@ -380,6 +380,7 @@ class ConsumerCore:
                     await self.group.driving(self._member.leave())
                 elif self.committing.is_automatic:
                     await self.committing.commit_quietly()
+                await self.committing.settle()
         except (OttlaError, TimeoutError) as error:
             _log.warning("the consumer closes in spite of: %s", error or "time")
         finally:
