@@ -5,6 +5,7 @@ OttlaError
 │   └── BrokerNotThere         the cluster has no broker of that number now
 ├── NoBrokerReachable          none of the addresses answers
 ├── BrokerTooOld               no common version of an API
+├── SendsFailed                all failed sends whose results nobody took
 └── RequestFailed
     ├── TopicNotFound          asked for by name or partition, and not there
     ├── GroupNotFound          asked for by name, and not there

@@ -114,4 +114,4 @@ def _go_back(core: ConsumerCore, found: Sequence[TakenBatches]) -> None:
             state = core.subscription.states.get(taken.where)
             if state is not None:
                 state.move_to(taken.start)
-    core.on_loop(core.request_positions)
+    core.reader.look_again()

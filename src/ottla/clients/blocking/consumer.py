@@ -136,10 +136,10 @@ class Consumer:
         """
         core = self._core
         try:
-            if not core.needs_attention and (records := core.take(max_records)):
+            if not core.needs_attention and (records := core.reader.take(max_records)):
                 return records
         except UNREADABLE as error:
-            self._loop.run(core.met(error))
+            self._loop.run(core.reader.met(error))
         return self._loop.run(core.poll(timeout_s, max_records))
 
     def poll_arrow(
@@ -161,16 +161,16 @@ class Consumer:
             try:
                 return table_of(core, found, wanted)
             except UNREADABLE as error:
-                self._loop.run(core.met(error))
+                self._loop.run(core.reader.met(error))
 
     def _batches(
         self, core: ConsumerCore, timeout_s: float, wanted: ArrowPoll
     ) -> list[TakenBatches]:
         try:
-            if not core.needs_attention and (found := core.take_batches(*wanted.limits)):
+            if not core.needs_attention and (found := core.reader.take_batches(*wanted.limits)):
                 return found
         except UNREADABLE as error:
-            self._loop.run(core.met(error))
+            self._loop.run(core.reader.met(error))
         return self._loop.run(core.poll_batches(timeout_s, *wanted.limits))
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
@@ -195,7 +195,7 @@ class Consumer:
 
     def skip(self, error: Unreadable) -> None:
         """Goes on behind what `poll` could not read; nothing happens if it is elsewhere already."""
-        self._call(lambda: self._core.skip(error))
+        self._call(lambda: self._core.reader.skip(error))
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Begins with the first record; all partitions unless some are named."""

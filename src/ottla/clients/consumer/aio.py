@@ -125,10 +125,10 @@ class Consumer:
         """
         core = self._running()
         try:
-            if not core.needs_attention and (records := core.take(max_records)):
+            if not core.needs_attention and (records := core.reader.take(max_records)):
                 return records
         except UNREADABLE as error:
-            await core.met(error)
+            await core.reader.met(error)
         return await core.poll(timeout_s, max_records)
 
     async def poll_arrow(
@@ -150,16 +150,16 @@ class Consumer:
             try:
                 return table_of(core, found, wanted)
             except UNREADABLE as error:
-                await core.met(error)
+                await core.reader.met(error)
 
     async def _batches(
         self, core: ConsumerCore, timeout_s: float, wanted: ArrowPoll
     ) -> list[TakenBatches]:
         try:
-            if not core.needs_attention and (found := core.take_batches(*wanted.limits)):
+            if not core.needs_attention and (found := core.reader.take_batches(*wanted.limits)):
                 return found
         except UNREADABLE as error:
-            await core.met(error)
+            await core.reader.met(error)
         return await core.poll_batches(timeout_s, *wanted.limits)
 
     def __aiter__(self) -> Consumer:
@@ -183,7 +183,7 @@ class Consumer:
 
     def skip(self, error: Unreadable) -> None:
         """Goes on behind what `poll` could not read; nothing happens if it is elsewhere already."""
-        self._running().skip(error)
+        self._running().reader.skip(error)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Begins with the first record; all partitions unless some are named."""

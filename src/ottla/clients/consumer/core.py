@@ -1,10 +1,10 @@
 """One consumer behind both of its faces: what it reads, its group, and the polls.
 
-`take` may run in any thread; all else runs on the loop. What a group's rebalance wants of the user
-(a listener called, offsets committed) is done inside `poll`, where the caller is.
+The reader may take in any thread; all else runs on the loop. What a group's rebalance wants of the
+user (a listener called, offsets committed) is done inside `poll`, where the caller is.
 
 Invariants:
-1. `needs_attention` is true whenever `take` alone would not do: a rebalance, an error, a commit
+1. `needs_attention` is true whenever taking alone would not do: a rebalance, an error, a commit
    that is due. A face may skip `poll` only while it is false.
 2. Positions are committed of records that an earlier poll has returned, never of the ones that
    this poll will, nor of those that a loop over the consumer has not handed out yet.
@@ -16,10 +16,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
-from operator import length_hint
 from typing import Final, TypeVar
 
-from ottla.clients.callers_thread import in_callers_thread
 from ottla.clients.client import Client
 from ottla.clients.connection_settings import client_for
 from ottla.clients.consumer.classic_member import ClassicMember
@@ -33,6 +31,7 @@ from ottla.clients.consumer.listener import NoListener, RebalanceListener
 from ottla.clients.consumer.metrics import ConsumerMetrics
 from ottla.clients.consumer.plan import ConsumerPlan
 from ottla.clients.consumer.positions import Positions
+from ottla.clients.consumer.reader import Reader
 from ottla.clients.consumer.record import ConsumerRecord
 from ottla.clients.consumer.settings import ConsumerSettings
 from ottla.clients.consumer.subscription import (
@@ -42,7 +41,7 @@ from ottla.clients.consumer.subscription import (
     Wanted,
 )
 from ottla.clients.consumer.topic_watch import TopicWatch
-from ottla.clients.consumer.unreadable import UNREADABLE, Unreadable
+from ottla.clients.consumer.unreadable import UNREADABLE
 from ottla.clients.failures import ClientClosed, WrongUse
 from ottla.errors import OttlaError
 from ottla.model.ids import TopicPartition
@@ -69,7 +68,7 @@ class ConsumerCore:
         "committing",
         "counters",
         "group",
-        "on_loop",
+        "reader",
         "subscription",
     )
 
@@ -80,8 +79,6 @@ class ConsumerCore:
     ) -> None:
         settings = plan.settings
         self._plan = plan
-        self.on_loop = call_on_loop or _call
-        """Has a function called on the loop, from wherever the caller is."""
         self._is_closed = False
         self._client = client_for(
             plan.connection, total_s=max(settings.default_api_timeout_ms / 1000, 0.001)
@@ -122,6 +119,10 @@ class ConsumerCore:
         self._fetcher = Fetcher(
             self._client, self.subscription, settings, events, rack=plan.connection.client_rack
         )
+        self.reader = Reader(
+            plan, self.subscription, self.group, self._fetcher, call_on_loop or _call
+        )
+        """What polls take."""
 
     async def start(self) -> None:
         """Reaches the cluster."""
@@ -171,58 +172,17 @@ class ConsumerCore:
         """Whether a poll must go through the loop."""
         return self.group.needs_attention
 
-    def take(self, count: int | None) -> list[ConsumerRecord]:
-        """Records that are here already; moves the positions."""
-        self.group.polled_at = time.monotonic()
-        limit = count or self._plan.settings.max_poll_records
-        if length_hint(self.subscription.iterated) and (rest := self.subscription.take_rest(limit)):
-            return rest
-        records, has_room = self.subscription.take(limit, self._plan.decoding)
-        if has_room:
-            self.on_loop(self._fetcher.wake)
-        counters = self.counters
-        counters.polls += 1
-        counters.records_returned += len(records)
-        return self._intercepted(records) if self._plan.interceptors else records
-
-    def _intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
-        seen = records
-        try:
-            for interceptor in self._plan.interceptors:
-                seen = interceptor.on_consume(seen)
-        except BaseException:
-            self.give_back(records)
-            raise
-        return seen
-
-    def give_back(self, records: list[ConsumerRecord] | None = None) -> None:
-        """What was taken, or what a loop over the consumer has left, comes again."""
-        self.subscription.give_back(records)
-        self.on_loop(self.request_positions)
-
-    def take_batches(self, count: int, size_bytes: int) -> list[TakenBatches]:
-        """As `take`, but batches: for whoever decodes them in another way."""
-        self.group.polled_at = time.monotonic()
-        self._fetcher.partition_bytes = self._plan.table_fetch_bytes
-        if length_hint(self.subscription.iterated):
-            self.give_back()
-        found, has_room = self.subscription.take_batches(count, size_bytes)
-        if has_room:
-            self.on_loop(self._fetcher.wake)
-        self.counters.polls += 1
-        return found
-
     # --- polls
 
     async def poll(self, timeout_s: float, count: int | None) -> list[ConsumerRecord]:
         """Records as soon as there are some; none after `timeout_s`."""
-        return await self._poll(timeout_s, lambda: self.take(count))
+        return await self._poll(timeout_s, lambda: self.reader.take(count))
 
     async def poll_batches(
         self, timeout_s: float, count: int, size_bytes: int
     ) -> list[TakenBatches]:
         """The same, but batches."""
-        return await self._poll(timeout_s, lambda: self.take_batches(count, size_bytes))
+        return await self._poll(timeout_s, lambda: self.reader.take_batches(count, size_bytes))
 
     async def _poll(self, timeout_s: float, take: Callable[[], list[T]]) -> list[T]:
         self._check_open()
@@ -234,29 +194,10 @@ class ConsumerCore:
             try:
                 taken = take()
             except UNREADABLE as error:
-                await self.met(error)
+                await self.reader.met(error)
                 continue
             if taken or not await self._wait_for_news(deadline):
                 return taken
-
-    async def met(self, error: Unreadable) -> None:
-        """Something cannot be read: raises, or hears the user's word and goes on behind it."""
-        choice = self._plan.on_error
-        if choice == "raise":
-            raise error
-        if choice == "skip":
-            _log.warning("left out: %s", error)
-        elif callable(choice):
-            await in_callers_thread(choice, error)
-        self.skip(error)
-
-    def skip(self, error: Unreadable) -> None:
-        """Goes on behind what could not be read, unless reading went on elsewhere already."""
-        state = self.subscription.states.get(TopicPartition(error.topic, error.partition))
-        if state is not None:
-            with self.subscription.lock:
-                state.skip(error)
-            self.request_positions()
 
     async def _wait_for_news(self, deadline: float) -> bool:
         """Waits until something may have come; False if it is too late for that."""

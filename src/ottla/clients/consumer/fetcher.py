@@ -75,7 +75,6 @@ class Fetcher:
 
     __slots__ = (
         "_client",
-        "_counters",
         "_events",
         "_failures",
         "_is_closed",
@@ -88,6 +87,7 @@ class Fetcher:
         "_subscription",
         "_tasks",
         "_timer",
+        "counters",
         "error",
         "partition_bytes",
     )
@@ -105,7 +105,7 @@ class Fetcher:
         self._subscription = subscription
         self._settings = settings
         self._events = events
-        self._counters = events.counters
+        self.counters = events.counters
         self._rack = rack
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[BrokerId, asyncio.Task[None]] = {}
@@ -223,7 +223,7 @@ class Fetcher:
                 raise refusal(response.error_code, f"fetching from broker {broker}")
             session.answered(response.session_id)
             self._failures[broker] = 0
-            self._counters.fetches += 1
+            self.counters.fetches += 1
             self._throttle(broker, response.throttle_time_ms)
             self._take(asked, response)
         except OttlaError as error:
@@ -341,7 +341,7 @@ class Fetcher:
         state.chunks.append(chunk)
         state.buffered_bytes += chunk.size_bytes
         state.fetch_offset = chunk.end_offset
-        self._counters.bytes_fetched += chunk.size_bytes
+        self.counters.bytes_fetched += chunk.size_bytes
 
     def _refused(self, state: PartitionState, data: PartitionData) -> None:
         code = error_code(data.error_code)

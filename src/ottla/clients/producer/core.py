@@ -97,13 +97,14 @@ class ProducerCore:
     __slots__ = (
         "_client",
         "_ignores_keys",
-        "_is_closed",
         "_looking",
         "_refresher",
         "_routes",
         "_sender",
+        "_unheard",
         "accumulator",
         "identity",
+        "is_closed",
         "is_plain",
         "plan",
         "transaction",
@@ -130,6 +131,7 @@ class ProducerCore:
             self.identity,
             self._look_soon,
         )
+        self._unheard = self._sender.outcomes.unheard
         self._ignores_keys = settings.partitioner_ignore_keys
         self._routes = self.accumulator.routes
         self.is_plain = not (
@@ -142,7 +144,7 @@ class ProducerCore:
         """Whether the short way may be tried, until the end."""
         self._looking: asyncio.Task[None] | None = None
         self._refresher: asyncio.Task[None] | None = None
-        self._is_closed = False
+        self.is_closed = False
 
     async def start(self) -> None:
         """Reaches the cluster, and for a transactional producer takes its name over."""
@@ -155,7 +157,7 @@ class ProducerCore:
 
     def check_may_send(self) -> None:
         """Raises why nothing can be sent."""
-        if self._is_closed:
+        if self.is_closed:
             raise ClientClosed("producer")
         if self.transaction is not None:
             refused = self.transaction.refusal_to_send()
@@ -236,8 +238,7 @@ class ProducerCore:
 
     def buffer_full(self) -> BufferFull:
         """The error for a wait for memory that was too long."""
-        settings = self.plan.settings
-        return BufferFull(settings.buffer_memory, settings.max_block_ms)
+        return BufferFull(self.plan.settings.buffer_memory, self.plan.settings.max_block_ms)
 
     # --- on the loop
 
@@ -263,28 +264,9 @@ class ProducerCore:
                 await asyncio.sleep(wait_s)
 
     async def flush(self) -> None:
-        """Returns when everything that was sent before has its answer.
-
-        SendsFailed for records that failed, now or before, and whose results nobody took.
-        """
+        """Returns when everything that was sent before has its answer, or tells what failed."""
         await self._drain()
-        self._tell_unheard()
-
-    def _tell_unheard(self) -> None:
-        error = self._sender.outcomes.unheard.take()
-        if error is not None:
-            _log.warning("%s", error)
-            raise error
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it was closed."""
-        return self._is_closed
-
-    @property
-    def unsent_count(self) -> int:
-        """About how many batches have no answer yet."""
-        return len(self.accumulator.unfinished)
+        self._unheard.tell()
 
     async def _drain(self) -> None:
         with self.accumulator.lock:
@@ -305,7 +287,7 @@ class ProducerCore:
             await self._drain()
             await transaction.end(is_commit=True)
         except OttlaError:
-            self._sender.outcomes.unheard.forget()  # this error says it of all
+            self._unheard.forget()  # this error says it of all
             raise
 
     async def abort(self) -> None:
@@ -313,7 +295,7 @@ class ProducerCore:
         transaction = self._needs_transaction()
         self._sender.outcomes.fail_pending(WrongUse("the transaction was aborted"))
         await self._drain()
-        self._sender.outcomes.unheard.forget()  # whoever aborts wants none of them written
+        self._unheard.forget()  # whoever aborts wants none of them written
         await transaction.end(is_commit=False)
 
     def _needs_transaction(self) -> Transaction:
@@ -343,13 +325,10 @@ class ProducerCore:
         )
 
     async def close(self, timeout_s: float | None) -> None:
-        """Sends what waits, for so long at most, and ends everything.
-
-        SendsFailed, when all is ended, for records whose failure nobody has heard of.
-        """
-        if self._is_closed:
+        """Sends what waits, for so long at most, ends everything, and tells what failed."""
+        if self.is_closed:
             return
-        self._is_closed = True
+        self.is_closed = True
         self.is_plain = False
         try:
             async with asyncio.timeout(timeout_s):
@@ -365,7 +344,7 @@ class ProducerCore:
         self._sender.outcomes.fail_all(ClientClosed("producer", "was closed before this was sent"))
         await self.identity.close()
         await self._client.close()
-        self._tell_unheard()
+        self._unheard.tell()
 
     # --- the picture of the cluster
 
@@ -383,7 +362,7 @@ class ProducerCore:
 
     def _look_soon(self) -> None:
         """Leadership may have changed: look, once for however many reasons."""
-        if not self._is_closed and (self._looking is None or self._looking.done()):
+        if not self.is_closed and (self._looking is None or self._looking.done()):
             self._looking = asyncio.create_task(self._look())
 
     async def _look(self) -> None:
@@ -396,8 +375,7 @@ class ProducerCore:
                 failures += 1
                 _log.info("the cluster cannot be looked at: %s", error)
                 await asyncio.sleep(self._client.options.retries.wait_s(failures))
-        routes = self.accumulator.routes.values()
-        if any(leader < 0 for route in routes for leader in route.leaders):
+        if any(min(route.leaders, default=0) < 0 for route in self.accumulator.routes.values()):
             await asyncio.sleep(self._client.options.retries.wait_s(1))
         self._sender.wake()
 
@@ -405,9 +383,8 @@ class ProducerCore:
         topics = list(self.accumulator.routes)
         picture = await self._client.refresh(topics)
         for name in topics:
-            info = picture.topics.get(name)
-            if info is not None and not info.error:
-                self._update(info)
+            if name in picture.topics and not picture.topics[name].error:
+                self._update(picture.topics[name])
 
     async def _refresh_by_age(self) -> None:
         age_s = min(self.plan.connection.metadata_max_age_ms / 1000, 86_400.0)
@@ -470,7 +447,7 @@ def with_bootstrap(keywords: dict[str, object], bootstrap: object) -> Mapping[st
 def warn_unclosed(core: ProducerCore, what: str, source: object) -> None:
     """Somebody dropped a producer without closing it."""
     name = f"{what} of {','.join(core.plan.connection.bootstrap_servers)}"
-    if core.unsent_count:
+    if core.accumulator.unfinished:
         _log.warning("%s was dropped with records unsent: close it", name)
     message = f"unclosed {name}: close it, or use it as a context"
     warnings.warn(message, ResourceWarning, stacklevel=3, source=source)

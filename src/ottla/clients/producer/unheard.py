@@ -5,6 +5,7 @@ Whether a result was taken is asked as late as possible: whoever holds a deliver
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from typing import Final
 
@@ -15,6 +16,9 @@ from ottla.model.ids import TopicPartition
 
 BATCHES_KEPT_MAX: Final = 256
 """Of more failed batches than this only the number of records is kept."""
+
+
+_log = logging.getLogger("ottla.clients.producer")
 
 
 class Unheard:
@@ -53,6 +57,13 @@ class Unheard:
             more -= self._first.record_count
         self.forget()
         return SendsFailed(failures, more) if failures else None
+
+    def tell(self) -> None:
+        """Raises and logs it, once."""
+        error = self.take()
+        if error is not None:
+            _log.warning("%s", error)
+            raise error
 
 
 def _failed(batch: ProducerBatch, error: OttlaError) -> FailedSend:
