@@ -77,8 +77,7 @@ def test_a_result_that_somebody_took_is_not_told_again(
         assert producer.send(tiny, LARGE).exception(WAIT_S) is not None
         producer.send(tiny, LARGE, on_delivery=lambda _, error: heard.append(error))
         late = producer.send(tiny, LARGE)
-        while not late.is_done:
-            pass
+        assert late.batch.wait(WAIT_S)
         assert late.exception() is not None
     assert len(heard) == 1
     assert warnings_in(caplog) == []
