@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from ottla.clients.consumer.listener import RebalanceListener as RebalanceListener
     from ottla.clients.consumer.record import ConsumerRecord as ConsumerRecord
     from ottla.clients.consumer.subscription import SubscriptionPattern as SubscriptionPattern
+    from ottla.clients.consumer.unreadable import UnreadableBatch as UnreadableBatch
+    from ottla.clients.consumer.unreadable import UnreadableRecord as UnreadableRecord
     from ottla.clients.failures import Fault as Fault
+    from ottla.clients.failures import SendsFailed as SendsFailed
     from ottla.clients.failures import fault_of as fault_of
     from ottla.clients.failures import is_worth_retrying as is_worth_retrying
     from ottla.clients.producer.batch import RecordMetadata as RecordMetadata
@@ -49,8 +52,11 @@ _HOMES = {
     "RecordMetadata": "ottla.clients.producer.batch",
     "Resource": "ottla.clients.configs",
     "ResourceKind": "ottla.clients.configs",
+    "SendsFailed": "ottla.clients.failures",
     "SubscriptionPattern": "ottla.clients.consumer.subscription",
     "TopicPartition": "ottla.model.ids",
+    "UnreadableBatch": "ottla.clients.consumer.unreadable",
+    "UnreadableRecord": "ottla.clients.consumer.unreadable",
     "fault_of": "ottla.clients.failures",
     "is_worth_retrying": "ottla.clients.failures",
     "iter_topic": "ottla.clients.blocking.topic_reader",

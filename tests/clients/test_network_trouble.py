@@ -13,7 +13,7 @@ import ottla
 import ottla.aio
 from clients.network import Network
 from ottla.clients.consumer.record import ConsumerRecord
-from ottla.clients.failures import DeliveryTimedOut, Fault, fault_of
+from ottla.clients.failures import DeliveryTimedOut, Fault, SendsFailed, fault_of
 from ottla.model.ids import TopicPartition
 from ottla.testing import Broker
 
@@ -204,7 +204,8 @@ def test_closing_in_the_middle_of_trouble_leaves_nothing_behind(
         await consumer.poll(0.2)
         network.freeze()
         await producer.send("t", b"w")
-        await producer.close(0.2)
+        with pytest.raises(SendsFailed, match="1 record was not acknowledged"):
+            await producer.close(0.2)
         await consumer.close(0.5)
         network.heal()
         return len(asyncio.all_tasks())

@@ -5,6 +5,7 @@ OttlaError
 │   └── BrokerNotThere         the cluster has no broker of that number now
 ├── NoBrokerReachable          none of the addresses answers
 ├── BrokerTooOld               no common version of an API
+├── SendsFailed                all failed sends whose results nobody took
 └── RequestFailed
     ├── TopicNotFound          asked for by name or partition, and not there
     ├── GroupNotFound          asked for by name, and not there
@@ -16,6 +17,7 @@ OttlaError
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +35,10 @@ from ottla.net.client_connection import ConnectionFailed, NotABroker
 
 if TYPE_CHECKING:
     from ottla.clients.arrow.table_sent import TableSent
+
+
+REASONS_NAMED_MAX: Final = 3
+"""How many reasons one sentence names."""
 
 
 class NoBrokerReachable(OttlaError):
@@ -178,6 +184,44 @@ class DeliveryNotKnown(OttlaError):
         super().__init__(f"not known after {waited_s:g} s; the record is still on its way")
 
 
+@dataclass(frozen=True, slots=True)
+class FailedSend:
+    """Records of one batch that were not written, and whose results nobody took."""
+
+    partition: TopicPartition
+    record_count: int
+    error: OttlaError
+
+
+class SendsFailed(OttlaError):
+    """Records were not written, or nobody said so, and nobody took their results.
+
+    `failures` says which, batch by batch; of `more_count` others only the number is known.
+    """
+
+    def __init__(self, failures: Sequence[FailedSend], more_count: int = 0) -> None:
+        self.failures = tuple(failures)
+        self.more_count = more_count
+        """Records beyond those in `failures`: too many to keep."""
+        self.record_count = sum(each.record_count for each in failures) + more_count
+        self.code = failures[0].error.code
+        counts: dict[str, int] = {}
+        for each in failures:
+            reason = f"{each.partition}: {each.error}"
+            if str(each.error).startswith(f"partition {each.partition}"):
+                reason = str(each.error)
+            counts[reason] = counts.get(reason, 0) + each.record_count
+        named = [f"{count} of {reason}" for reason, count in counts.items()]
+        left = self.record_count - sum(list(counts.values())[:REASONS_NAMED_MAX])
+        if left:
+            named[REASONS_NAMED_MAX:] = [f"and {left} more"]
+        noun = "record was" if self.record_count == 1 else "records were"
+        super().__init__(
+            f"{self.record_count} {noun} not acknowledged, and nobody took the results: "
+            + "; ".join(named)
+        )
+
+
 class Fenced(OttlaError):
     """Another client with the same transactional id or group instance id has taken over."""
 
@@ -271,6 +315,8 @@ def fault_of(error: BaseException) -> Fault:
         return Fault.CALLER
     if isinstance(error, DeliveryTimedOut) and error.last_error is not None:
         return fault_of(error.last_error)
+    if isinstance(error, SendsFailed):
+        return fault_of(error.failures[0].error)
     if isinstance(error, TransactionMustAbort | TableNotSent):
         return fault_of(error.cause)
     if isinstance(error, ProtocolError) or not isinstance(error, OttlaError):

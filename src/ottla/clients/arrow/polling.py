@@ -7,7 +7,7 @@ single records, have no part in this.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ottla.clients.arrow.columns import (
@@ -19,8 +19,8 @@ from ottla.clients.arrow.columns import (
 )
 from ottla.clients.consumer.core import ConsumerCore
 from ottla.clients.consumer.subscription import TakenBatches
+from ottla.clients.consumer.unreadable import UnreadableBatch, unreadable_batch
 from ottla.clients.failures import WrongUse
-from ottla.errors import OttlaError
 from ottla.records.arrow_decode import Window
 from ottla.records.arrow_schema import require_pyarrow
 
@@ -58,19 +58,21 @@ def plan_poll(
 
 
 def table_of(core: ConsumerCore, found: list[TakenBatches], poll: ArrowPoll) -> pyarrow.Table:
-    """What was taken as a table. Where it cannot be read, the positions go back to before it."""
+    """What was taken as a table.
+
+    Where a batch cannot be read, the table ends before it in its partition, and the next raises.
+    UnreadableBatch where the table would be empty; then the positions go back to before it.
+    """
     arrow = require_pyarrow()
-    checks_crc = core.settings.check_crcs
     chunks: list[pyarrow.RecordBatch] = []
-    try:
-        for taken in found:
-            window = Window(taken.start, taken.end)
-            chunks += decode_columns(
-                taken.batches, taken.where, window, poll.columns, checks_crc=checks_crc
-            )
-    except OttlaError:
-        _go_back(core, found)
-        raise
+    for number, taken in enumerate(found):
+        error = _decode(core, taken, poll, chunks)
+        if error is None:
+            continue
+        if not chunks:
+            _go_back(core, found[number + 1 :])
+            raise error
+        core.subscription.failing = taken.where
     table = arrow.Table.from_batches(chunks, schema=read_schema(poll.columns))
     core.counters.records_returned += table.num_rows
     if TOPIC in poll.columns and len({taken.where.topic for taken in found}) > 1:
@@ -78,10 +80,38 @@ def table_of(core: ConsumerCore, found: list[TakenBatches], poll: ArrowPoll) -> 
     return table
 
 
-def _go_back(core: ConsumerCore, found: list[TakenBatches]) -> None:
+def _decode(
+    core: ConsumerCore, taken: TakenBatches, poll: ArrowPoll, chunks: list[pyarrow.RecordBatch]
+) -> UnreadableBatch | None:
+    """Adds what can be read to the chunks; goes back to the first batch that cannot."""
+    window, columns = Window(taken.start, taken.end), poll.columns
+    checks_crc = core.settings.check_crcs
+    try:
+        chunks += list(
+            decode_columns(taken.batches, taken.where, window, columns, checks_crc=checks_crc)
+        )
+        return None
+    except Exception:  # whatever damaged bytes make of a decoder
+        pass
+    position = taken.start
+    for number, batch in enumerate(taken.batches):
+        try:
+            chunks += list(
+                decode_columns([batch], taken.where, window, columns, checks_crc=checks_crc)
+            )
+        except Exception as error:
+            behind = taken.batches[number + 1 :]
+            limit = int(behind[0].base_offset) if behind else max(taken.end, batch.next_offset)
+            _go_back(core, [replace(taken, start=position)])
+            return unreadable_batch(batch, taken.where, position, limit, error)
+        position = min(int(batch.next_offset), taken.end)
+    return None
+
+
+def _go_back(core: ConsumerCore, found: Sequence[TakenBatches]) -> None:
     with core.subscription.lock:
         for taken in found:
             state = core.subscription.states.get(taken.where)
             if state is not None:
                 state.move_to(taken.start)
-    core.on_loop(core.request_positions)
+    core.reader.look_again()

@@ -21,6 +21,7 @@ from ottla.clients.arrow.read_plan import ReadPlan
 from ottla.clients.client import Client
 from ottla.clients.consumer.fetcher import FETCH_LANE
 from ottla.clients.consumer.subscription import Chunk
+from ottla.clients.consumer.unreadable import UnreadableBatch, sound_batches
 from ottla.clients.failures import RecordsGone, check_answer
 from ottla.clients.offsets import offset_ranges
 from ottla.errors import ErrorCode, TimedOut
@@ -33,7 +34,7 @@ from ottla.protocol.messages.fetch import (
     PartitionData,
 )
 from ottla.records.arrow_decode import Window
-from ottla.records.batch import RecordBatch, split
+from ottla.records.batch import RecordBatch
 
 _FETCH_VERSION_MIN: Final = 4
 """The first whose answers have batches of format 2."""
@@ -108,8 +109,11 @@ class RangeFetcher:
         view = data.records
         if not isinstance(view, memoryview) or not len(view):
             return RangeAnswer([], position)
-        found = [b for b in split(view, ignore_torn_tail=True) if b.next_offset > position]
+        sound, damage = sound_batches(view)
+        found = [batch for batch in sound if batch.next_offset > position]
         if not found:
+            if damage is not None:
+                raise UnreadableBatch(self.where, (position, position + 1), damage, bytes(view))
             return RangeAnswer([], position)
         aborted = data.aborted_transactions if self._plan.committed_only else None
         chunk = Chunk(found, aborted or (), len(view))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from ottla.clients.arrow.columns import COLUMNS
-from ottla.clients.arrow.polling import plan_poll, table_of
+from ottla.clients.arrow.polling import ArrowPoll, plan_poll, table_of
 from ottla.clients.blocking.loop_thread import LoopThread, close_at_exit
 from ottla.clients.consumer import operations
 from ottla.clients.consumer.committing import CommitCallback
@@ -18,13 +19,15 @@ from ottla.clients.consumer.listener import RebalanceListener
 from ottla.clients.consumer.metrics import ConsumerMetrics
 from ottla.clients.consumer.plan import ConsumerPlan, plan_consumer
 from ottla.clients.consumer.record import ConsumerRecord
-from ottla.clients.consumer.subscription import Wanted
+from ottla.clients.consumer.subscription import TakenBatches, Wanted
+from ottla.clients.consumer.unreadable import UNREADABLE, OnError, Unreadable
 from ottla.clients.failures import ClientClosed
 from ottla.clients.metadata import TopicInfo
 from ottla.clients.offsets import ListedOffset
 from ottla.clients.producer.core import with_bootstrap
 from ottla.clients.serializers import Choice
 from ottla.clients.settings_source import Config
+from ottla.errors import ConfigError
 from ottla.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ class Consumer:
     `config`: a mapping or the path of a properties file.
     """
 
-    __slots__ = ("__weakref__", "_core", "_iterated", "_loop")
+    __slots__ = ("__weakref__", "_core", "_loop")
 
     def __init__(
         self,
@@ -53,16 +56,19 @@ class Consumer:
         key_deserializer: Choice = None,
         value_deserializer: Choice = None,
         interceptors: Sequence[ConsumerInterceptor] = (),
+        on_error: OnError = "raise",
         **settings: object,
     ) -> None:
+        if iscoroutinefunction(on_error):
+            raise ConfigError("on_error", "is a coroutine function", "give a plain one, or use aio")
         plan = plan_consumer(
             config,
             with_bootstrap(settings, bootstrap_servers),
             deserializers=(key_deserializer, value_deserializer),
             interceptors=interceptors,
+            on_error=on_error,
         )
         self._loop = LoopThread("consumer")
-        self._iterated: Iterator[ConsumerRecord] = iter(())
         try:
             self._core = self._loop.run(_open(plan, self._loop, topics))
         except BaseException:
@@ -123,10 +129,17 @@ class Consumer:
     def poll(
         self, timeout_s: float = 1.0, *, max_records: int | None = None
     ) -> list[ConsumerRecord]:
-        """Records as soon as there are some; an empty list after `timeout_s`."""
+        """Records as soon as there are some; an empty list after `timeout_s`.
+
+        At a record that cannot be read it raises UnreadableRecord, or UnreadableBatch, every time
+        until `skip` or `seek`; the records before it were returned, and none behind it is lost.
+        """
         core = self._core
-        if not core.needs_attention and (records := core.take(max_records)):
-            return records
+        try:
+            if not core.needs_attention and (records := core.reader.take(max_records)):
+                return records
+        except UNREADABLE as error:
+            self._loop.run(core.reader.met(error))
         return self._loop.run(core.poll(timeout_s, max_records))
 
     def poll_arrow(
@@ -143,16 +156,29 @@ class Consumer:
         """
         core = self._core
         wanted = plan_poll(max_records, max_bytes, columns)
-        found = [] if core.needs_attention else core.take_batches(*wanted.limits)
-        if not found:
-            found = self._loop.run(core.poll_batches(timeout_s, *wanted.limits))
-        return table_of(core, found, wanted)
+        while True:
+            found = self._batches(core, timeout_s, wanted)
+            try:
+                return table_of(core, found, wanted)
+            except UNREADABLE as error:
+                self._loop.run(core.reader.met(error))
+
+    def _batches(
+        self, core: ConsumerCore, timeout_s: float, wanted: ArrowPoll
+    ) -> list[TakenBatches]:
+        try:
+            if not core.needs_attention and (found := core.reader.take_batches(*wanted.limits)):
+                return found
+        except UNREADABLE as error:
+            self._loop.run(core.reader.met(error))
+        return self._loop.run(core.poll_batches(timeout_s, *wanted.limits))
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Every record, for ever; a loop that follows another goes on where that one stopped."""
+        subscription = self._core.subscription
         while True:
-            yield from self._iterated
-            self._iterated = iter(self.poll(ITERATION_WAIT_S))
+            yield from subscription.iterated
+            subscription.iterated = iter(self.poll(ITERATION_WAIT_S))
 
     def __next__(self) -> ConsumerRecord:
         return next(iter(self))
@@ -166,6 +192,10 @@ class Consumer:
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """The next poll returns records from this offset on."""
         self._call(lambda: operations.seek(self._core, partition, offset))
+
+    def skip(self, error: Unreadable) -> None:
+        """Goes on behind what `poll` could not read; nothing happens if it is elsewhere already."""
+        self._call(lambda: self._core.reader.skip(error))
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Begins with the first record; all partitions unless some are named."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextvars
+import logging
 import os
 import queue
 import threading
@@ -21,7 +22,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from ottla.clients.callers_thread import Item, inbox_of_caller
-from ottla.clients.failures import ClientClosed, WrongUse
+from ottla.clients.failures import ClientClosed, SendsFailed, WrongUse
+from ottla.errors import OttlaError
 
 T = TypeVar("T")
 
@@ -36,7 +38,10 @@ class Closable(Protocol):
 
 
 _open_clients: weakref.WeakSet[Any] = weakref.WeakSet()
+_orphans: list[Orphan] = []
 EXIT_TIMEOUT_S = 10.0
+
+_log = logging.getLogger("ottla.clients")
 
 
 def close_at_exit(client: Closable) -> None:
@@ -44,12 +49,40 @@ def close_at_exit(client: Closable) -> None:
     _open_clients.add(client)
 
 
+class AsyncClosable(Protocol):
+    """What runs on the loop behind a client."""
+
+    async def close(self, timeout_s: float | None) -> None: ...
+
+
+class Orphan:
+    """A client that was dropped and not closed: what it was given is still on its way."""
+
+    __slots__ = ("_core", "_loop")
+
+    def __init__(self, core: AsyncClosable, loop: LoopThread) -> None:
+        self._core = core
+        self._loop = loop
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Lets it finish, and ends its thread."""
+        if not self._loop.is_foreign:
+            self._loop.run(self._core.close(timeout_s))
+
+
+def close_orphan_at_exit(orphan: Orphan) -> None:
+    """Closes what nobody else can."""
+    _orphans.append(orphan)
+
+
 def _close_all() -> None:
-    for client in list(_open_clients):
+    for client in [*_open_clients, *_orphans]:
         try:
             client.close(EXIT_TIMEOUT_S)
-        except ClientClosed:
-            pass
+        except (ClientClosed, SendsFailed):
+            pass  # the latter was logged
+        except OttlaError as error:  # nobody is left who could catch it
+            _log.warning("closing at exit: %s", error)
 
 
 def _disown_all() -> None:

@@ -11,17 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.clients.arrow.sending import TableBatches, send_table
 from ottla.clients.arrow.table_sent import TableSent
-from ottla.clients.blocking.loop_thread import LoopThread, close_at_exit
+from ottla.clients.blocking.loop_thread import (
+    LoopThread,
+    Orphan,
+    close_at_exit,
+    close_orphan_at_exit,
+)
 from ottla.clients.consumer.group_place import GroupPlace, OffsetAndMetadata
-from ottla.clients.failures import ClientClosed, Fenced, WrongUse
+from ottla.clients.failures import ClientClosed, Fenced, SendsFailed, WrongUse
 from ottla.clients.metadata import TopicInfo
 from ottla.clients.producer.accumulator import Slot
 from ottla.clients.producer.batch import Callback
 from ottla.clients.producer.core import (
+    LEAVING_TIMEOUT_S,
     HeadersInput,
     ProducerCore,
     ProducerPlan,
     plan_producer,
+    warn_unclosed,
     with_bootstrap,
 )
 from ottla.clients.producer.delivery import Delivery
@@ -74,13 +81,19 @@ class Producer:
         close_at_exit(self)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Sends what waits, for `timeout_s` at most, and disconnects. Once is enough."""
+        """Sends what waits, for `timeout_s` at most, and disconnects. Once is enough.
+
+        SendsFailed for records that failed and whose results nobody took.
+        """
         if self._loop.is_foreign:
             return
         try:
             self._loop.run(self._core.close(timeout_s))
         except ClientClosed:
             return
+        except SendsFailed:
+            self._loop.stop()
+            raise
         self._loop.stop()
 
     def disown(self) -> None:
@@ -97,7 +110,20 @@ class Producer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close(None if error is None else 5.0)
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close(LEAVING_TIMEOUT_S)
+        except SendsFailed as failed:  # was logged; the error that is on its way goes first
+            error.add_note(str(failed))
+
+    def __del__(self) -> None:
+        core: ProducerCore | None = getattr(self, "_core", None)
+        if core is None or core.is_closed or self._loop.is_foreign:
+            return
+        close_orphan_at_exit(Orphan(core, self._loop))
+        warn_unclosed(core, "ottla.Producer", self)
 
     def send(
         self,
@@ -178,7 +204,10 @@ class Producer:
         return send_table(core, self._loop, TableBatches(core, topic, table, partition))
 
     def flush(self) -> None:
-        """Returns when everything sent so far has the broker's word."""
+        """Returns when everything sent so far has the broker's word.
+
+        SendsFailed for records that failed and whose results nobody took.
+        """
         self._loop.run(self._core.flush())
 
     def partitions_for(self, topic: str) -> TopicInfo:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ottla.clients.arrow.columns import COLUMNS
-from ottla.clients.arrow.polling import plan_poll, table_of
+from ottla.clients.arrow.polling import ArrowPoll, plan_poll, table_of
 from ottla.clients.consumer import operations
 from ottla.clients.consumer.committing import CommitCallback
 from ottla.clients.consumer.core import ConsumerCore
@@ -17,7 +17,8 @@ from ottla.clients.consumer.listener import RebalanceListener
 from ottla.clients.consumer.metrics import ConsumerMetrics
 from ottla.clients.consumer.plan import plan_consumer
 from ottla.clients.consumer.record import ConsumerRecord
-from ottla.clients.consumer.subscription import Wanted
+from ottla.clients.consumer.subscription import TakenBatches, Wanted
+from ottla.clients.consumer.unreadable import UNREADABLE, OnError, Unreadable
 from ottla.clients.failures import ClientClosed
 from ottla.clients.metadata import TopicInfo
 from ottla.clients.offsets import ListedOffset
@@ -40,7 +41,7 @@ class Consumer:
     Kafka's own names in `config`: a mapping or the path of a properties file.
     """
 
-    __slots__ = ("_core", "_iterated", "_plan", "_topics")
+    __slots__ = ("_core", "_plan", "_topics")
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class Consumer:
         key_deserializer: Choice = None,
         value_deserializer: Choice = None,
         interceptors: Sequence[ConsumerInterceptor] = (),
+        on_error: OnError = "raise",
         **settings: object,
     ) -> None:
         self._plan = plan_consumer(
@@ -57,10 +59,10 @@ class Consumer:
             with_bootstrap(settings, bootstrap_servers),
             deserializers=(key_deserializer, value_deserializer),
             interceptors=interceptors,
+            on_error=on_error,
         )
         self._topics = topics
         self._core: ConsumerCore | None = None
-        self._iterated: list[ConsumerRecord] = []
 
     async def start(self) -> None:
         """Connects, and subscribes to the topics that were named; entering the context does so."""
@@ -116,10 +118,17 @@ class Consumer:
     async def poll(
         self, timeout_s: float = 1.0, *, max_records: int | None = None
     ) -> list[ConsumerRecord]:
-        """Records as soon as there are some; an empty list after `timeout_s`."""
+        """Records as soon as there are some; an empty list after `timeout_s`.
+
+        At a record that cannot be read it raises UnreadableRecord, or UnreadableBatch, every time
+        until `skip` or `seek`; the records before it were returned, and none behind it is lost.
+        """
         core = self._running()
-        if not core.needs_attention and (records := core.take(max_records)):
-            return records
+        try:
+            if not core.needs_attention and (records := core.reader.take(max_records)):
+                return records
+        except UNREADABLE as error:
+            await core.reader.met(error)
         return await core.poll(timeout_s, max_records)
 
     async def poll_arrow(
@@ -136,18 +145,31 @@ class Consumer:
         """
         core = self._running()
         wanted = plan_poll(max_records, max_bytes, columns)
-        found = [] if core.needs_attention else core.take_batches(*wanted.limits)
-        if not found:
-            found = await core.poll_batches(timeout_s, *wanted.limits)
-        return table_of(core, found, wanted)
+        while True:
+            found = await self._batches(core, timeout_s, wanted)
+            try:
+                return table_of(core, found, wanted)
+            except UNREADABLE as error:
+                await core.reader.met(error)
+
+    async def _batches(
+        self, core: ConsumerCore, timeout_s: float, wanted: ArrowPoll
+    ) -> list[TakenBatches]:
+        try:
+            if not core.needs_attention and (found := core.reader.take_batches(*wanted.limits)):
+                return found
+        except UNREADABLE as error:
+            await core.reader.met(error)
+        return await core.poll_batches(timeout_s, *wanted.limits)
 
     def __aiter__(self) -> Consumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        while not self._iterated:
-            self._iterated = (await self.poll(ITERATION_WAIT_S))[::-1]
-        return self._iterated.pop()
+        subscription = self._running().subscription
+        while (record := next(subscription.iterated, None)) is None:
+            subscription.iterated = iter(await self.poll(ITERATION_WAIT_S))
+        return record
 
     # --- positions
 
@@ -158,6 +180,10 @@ class Consumer:
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """The next poll returns records from this offset on."""
         operations.seek(self._running(), partition, offset)
+
+    def skip(self, error: Unreadable) -> None:
+        """Goes on behind what `poll` could not read; nothing happens if it is elsewhere already."""
+        self._running().reader.skip(error)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Begins with the first record; all partitions unless some are named."""

@@ -73,6 +73,10 @@ class Committing:
     async def commit(self, offsets: Offsets | None) -> None:
         """Commits, by default everything that polls have returned."""
         chosen = self.consumed() if offsets is None else offsets
+        await self.settle()  # an earlier commit that arrives later would take the group back
+        await self._commit(chosen)
+
+    async def _commit(self, chosen: Offsets) -> None:
         await self.commits.commit(chosen)
         self.count += 1
         for interceptor in self._interceptors:
@@ -83,11 +87,14 @@ class Committing:
     ) -> None:
         """Commits without waiting; `callback` hears what came of it."""
         chosen = self.consumed() if offsets is None else dict(offsets)
+        earlier = set(self._tasks)
 
         async def run() -> None:
             error: OttlaError | None = None
+            if earlier:
+                await asyncio.wait(earlier)
             try:
-                await self.commit(chosen)
+                await self._commit(chosen)
             except OttlaError as problem:
                 error = problem
                 _log.info("an offset commit failed: %s", problem)
@@ -126,8 +133,15 @@ class Committing:
             self.commit_in_background()
             self.start_clock()
 
+    async def settle(self) -> None:
+        """Waits for what is under way."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+
     async def close(self) -> None:
-        """Stops the clock, and waits for what is under way."""
+        """Stops the clock, and gives up what is under way."""
         if self._timer is not None:
             self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,13 +1,13 @@
 """One consumer behind both of its faces: what it reads, its group, and the polls.
 
-`take` may run in any thread; all else runs on the loop. What a group's rebalance wants of the user
-(a listener called, offsets committed) is done inside `poll`, where the caller is.
+The reader may take in any thread; all else runs on the loop. What a group's rebalance wants of the
+user (a listener called, offsets committed) is done inside `poll`, where the caller is.
 
 Invariants:
-1. `needs_attention` is true whenever `take` alone would not do: a rebalance, an error, a commit
+1. `needs_attention` is true whenever taking alone would not do: a rebalance, an error, a commit
    that is due. A face may skip `poll` only while it is false.
 2. Positions are committed of records that an earlier poll has returned, never of the ones that
-   this poll will.
+   this poll will, nor of those that a loop over the consumer has not handed out yet.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ottla.clients.consumer.listener import NoListener, RebalanceListener
 from ottla.clients.consumer.metrics import ConsumerMetrics
 from ottla.clients.consumer.plan import ConsumerPlan
 from ottla.clients.consumer.positions import Positions
+from ottla.clients.consumer.reader import Reader
 from ottla.clients.consumer.record import ConsumerRecord
 from ottla.clients.consumer.settings import ConsumerSettings
 from ottla.clients.consumer.subscription import (
@@ -40,6 +41,7 @@ from ottla.clients.consumer.subscription import (
     Wanted,
 )
 from ottla.clients.consumer.topic_watch import TopicWatch
+from ottla.clients.consumer.unreadable import UNREADABLE
 from ottla.clients.failures import ClientClosed, WrongUse
 from ottla.errors import OttlaError
 from ottla.model.ids import TopicPartition
@@ -66,7 +68,7 @@ class ConsumerCore:
         "committing",
         "counters",
         "group",
-        "on_loop",
+        "reader",
         "subscription",
     )
 
@@ -77,8 +79,6 @@ class ConsumerCore:
     ) -> None:
         settings = plan.settings
         self._plan = plan
-        self.on_loop = call_on_loop or _call
-        """Has a function called on the loop, from wherever the caller is."""
         self._is_closed = False
         self._client = client_for(
             plan.connection, total_s=max(settings.default_api_timeout_ms / 1000, 0.001)
@@ -119,6 +119,10 @@ class ConsumerCore:
         self._fetcher = Fetcher(
             self._client, self.subscription, settings, events, rack=plan.connection.client_rack
         )
+        self.reader = Reader(
+            plan, self.subscription, self.group, self._fetcher, call_on_loop or _call
+        )
+        """What polls take."""
 
     async def start(self) -> None:
         """Reaches the cluster."""
@@ -168,42 +172,17 @@ class ConsumerCore:
         """Whether a poll must go through the loop."""
         return self.group.needs_attention
 
-    def take(self, count: int | None) -> list[ConsumerRecord]:
-        """Records that are here already; moves the positions."""
-        self.group.polled_at = time.monotonic()
-        records, has_room = self.subscription.take(
-            count or self._plan.settings.max_poll_records, self._plan.decoding
-        )
-        if has_room:
-            self.on_loop(self._fetcher.wake)
-        counters = self.counters
-        counters.polls += 1
-        counters.records_returned += len(records)
-        for interceptor in self._plan.interceptors:
-            records = interceptor.on_consume(records)
-        return records
-
-    def take_batches(self, count: int, size_bytes: int) -> list[TakenBatches]:
-        """As `take`, but batches: for whoever decodes them in another way."""
-        self.group.polled_at = time.monotonic()
-        self._fetcher.partition_bytes = self._plan.table_fetch_bytes
-        found, has_room = self.subscription.take_batches(count, size_bytes)
-        if has_room:
-            self.on_loop(self._fetcher.wake)
-        self.counters.polls += 1
-        return found
-
     # --- polls
 
     async def poll(self, timeout_s: float, count: int | None) -> list[ConsumerRecord]:
         """Records as soon as there are some; none after `timeout_s`."""
-        return await self._poll(timeout_s, lambda: self.take(count))
+        return await self._poll(timeout_s, lambda: self.reader.take(count))
 
     async def poll_batches(
         self, timeout_s: float, count: int, size_bytes: int
     ) -> list[TakenBatches]:
         """The same, but batches."""
-        return await self._poll(timeout_s, lambda: self.take_batches(count, size_bytes))
+        return await self._poll(timeout_s, lambda: self.reader.take_batches(count, size_bytes))
 
     async def _poll(self, timeout_s: float, take: Callable[[], list[T]]) -> list[T]:
         self._check_open()
@@ -212,7 +191,11 @@ class ConsumerCore:
             self.group.polled_at = time.monotonic()
             self.group.news.clear()
             await self._attend()
-            taken = take()
+            try:
+                taken = take()
+            except UNREADABLE as error:
+                await self.reader.met(error)
+                continue
             if taken or not await self._wait_for_news(deadline):
                 return taken
 
@@ -338,6 +321,7 @@ class ConsumerCore:
                     await self.group.driving(self._member.leave())
                 elif self.committing.is_automatic:
                     await self.committing.commit_quietly()
+                await self.committing.settle()
         except (OttlaError, TimeoutError) as error:
             _log.warning("the consumer closes in spite of: %s", error or "time")
         finally:

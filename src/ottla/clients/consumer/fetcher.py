@@ -27,10 +27,11 @@ from ottla.clients.consumer.fetch_session import (
 from ottla.clients.consumer.metrics import ConsumerCounters
 from ottla.clients.consumer.settings import ConsumerSettings
 from ottla.clients.consumer.subscription import Chunk, PartitionState, Subscription
+from ottla.clients.consumer.unreadable import UnreadableBatch, sound_batches
 from ottla.clients.failures import error_code, is_worth_retrying, refusal
 from ottla.clients.leader_hints import read_hint
 from ottla.clients.metadata import NO_BROKER
-from ottla.errors import CorruptBatch, ErrorCode, OttlaError
+from ottla.errors import ErrorCode, OttlaError
 from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.protocol.messages.fetch import (
     FetchPartition,
@@ -40,7 +41,6 @@ from ottla.protocol.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
-from ottla.records.batch import split
 
 FETCH_LANE: Final = "fetch"
 _FETCH_VERSION_MIN: Final = 4
@@ -75,7 +75,6 @@ class Fetcher:
 
     __slots__ = (
         "_client",
-        "_counters",
         "_events",
         "_failures",
         "_is_closed",
@@ -88,6 +87,7 @@ class Fetcher:
         "_subscription",
         "_tasks",
         "_timer",
+        "counters",
         "error",
         "partition_bytes",
     )
@@ -105,7 +105,7 @@ class Fetcher:
         self._subscription = subscription
         self._settings = settings
         self._events = events
-        self._counters = events.counters
+        self.counters = events.counters
         self._rack = rack
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[BrokerId, asyncio.Task[None]] = {}
@@ -170,7 +170,7 @@ class Fetcher:
         for state in states:
             if state.position < 0 or state.is_paused or state.needs_validation:
                 continue
-            if state.reset_to is not None or state.not_before > now:
+            if state.reset_to is not None or state.not_before > now or state.damage is not None:
                 continue
             broker = self._broker_of(state, now)
             if state.needs_validation:  # its leader has just changed
@@ -223,7 +223,7 @@ class Fetcher:
                 raise refusal(response.error_code, f"fetching from broker {broker}")
             session.answered(response.session_id)
             self._failures[broker] = 0
-            self._counters.fetches += 1
+            self.counters.fetches += 1
             self._throttle(broker, response.throttle_time_ms)
             self._take(asked, response)
         except OttlaError as error:
@@ -329,13 +329,11 @@ class Fetcher:
         view = data.records
         if not isinstance(view, memoryview) or not len(view):
             return
-        try:
-            batches = [
-                batch for batch in split(view, ignore_torn_tail=True) if batch.next_offset > offset
-            ]
-        except CorruptBatch as error:
-            self.error = error
-            return
+        batches, damage = sound_batches(view)
+        batches = [batch for batch in batches if batch.next_offset > offset]
+        if damage is not None:
+            at = batches[-1].next_offset if batches else offset
+            state.damage = UnreadableBatch(state.where, (at, at + 1), damage, bytes(view))
         if not batches:
             return
         aborted = data.aborted_transactions if self._settings.committed_only else None
@@ -343,7 +341,7 @@ class Fetcher:
         state.chunks.append(chunk)
         state.buffered_bytes += chunk.size_bytes
         state.fetch_offset = chunk.end_offset
-        self._counters.bytes_fetched += chunk.size_bytes
+        self.counters.bytes_fetched += chunk.size_bytes
 
     def _refused(self, state: PartitionState, data: PartitionData) -> None:
         code = error_code(data.error_code)

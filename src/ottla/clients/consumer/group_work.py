@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection
+from typing import Any
 
 from ottla.clients.callers_thread import in_callers_thread
 from ottla.clients.consumer.assignors import Racks
@@ -77,17 +78,20 @@ class GroupWork:
     async def driving(self, work: Awaitable[None]) -> None:
         """Waits for work that may want something done in a poll, and does it here."""
         task = asyncio.ensure_future(work)
+        running: set[asyncio.Future[Any]] = {task}
         try:
             while not task.done():
                 self.news.clear()
                 await self.run_jobs()
                 news = asyncio.ensure_future(self.news.wait())
-                await asyncio.wait({task, news}, return_when=asyncio.FIRST_COMPLETED)
+                running = {task, news}
+                await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 news.cancel()
             task.result()
-        finally:
-            if not task.done():
-                task.cancel()
+        finally:  # whoever waits here may be cancelled in the middle: both must end then
+            for each in running:
+                each.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
     async def _in_poll(self, work: Callable[[], Awaitable[None]]) -> None:
         """Has work done by whoever polls, and waits for that."""

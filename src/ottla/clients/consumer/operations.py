@@ -26,6 +26,7 @@ def seek(core: ConsumerCore, where: TopicPartition, offset: int | OffsetAndMetad
     """The next poll returns records from this offset on."""
     with core.subscription.lock:
         state = core.subscription.state(where)
+        core.subscription.forget_rest(where)
         if isinstance(offset, int):
             state.move_to(offset)
         else:
@@ -38,6 +39,7 @@ def seek_by_policy(core: ConsumerCore, partitions: Partitions, policy: str) -> N
     with core.subscription.lock:
         for where in list(partitions) or list(core.subscription.states):
             state = core.subscription.state(where)
+            core.subscription.forget_rest(where)
             state.move_to(-1)
             state.reset_to = policy
     core.request_positions()

@@ -13,8 +13,10 @@ from ottla.clients.consumer.settings import (
     ConsumerSettings,
     check_consumer,
 )
+from ottla.clients.consumer.unreadable import OnError
 from ottla.clients.serializers import Choice, deserializer_for
 from ottla.clients.settings_source import Config, SettingsSource
+from ottla.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class ConsumerPlan:
     interceptors: tuple[ConsumerInterceptor, ...] = ()
     table_fetch_bytes: int = TABLE_FETCH_BYTES
     """`max.partition.fetch.bytes`, or more where nobody said it, for whoever reads tables."""
+    on_error: OnError = "raise"
 
 
 def plan_consumer(
@@ -35,8 +38,11 @@ def plan_consumer(
     *,
     deserializers: tuple[Choice, Choice] = (None, None),
     interceptors: Sequence[ConsumerInterceptor] = (),
+    on_error: OnError = "raise",
 ) -> ConsumerPlan:
     """Reads what a person wrote; `deserializers` are the key's and the value's."""
+    if on_error not in ("raise", "skip") and not callable(on_error):
+        raise ConfigError("on_error", f"{on_error!r} is none", "use 'raise', 'skip' or a function")
     source = SettingsSource("consumer", config, keywords)
     source.check_names((ConnectionSettings, ConsumerSettings))
     settings = source.read(ConsumerSettings)
@@ -51,4 +57,5 @@ def plan_consumer(
         decoding,
         tuple(interceptors),
         settings.max_partition_fetch_bytes if size_was_given else TABLE_FETCH_BYTES,
+        on_error,
     )

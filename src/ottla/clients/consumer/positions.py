@@ -51,6 +51,7 @@ class Positions:
         "_client",
         "_committed",
         "_found",
+        "_is_closed",
         "_is_wanted",
         "_settings",
         "_subscription",
@@ -73,17 +74,19 @@ class Positions:
         self._found = found
         self._task: asyncio.Task[None] | None = None
         self._is_wanted = False
+        self._is_closed = False
         self.error: OttlaError | None = None
         """What the next poll must raise."""
 
     def request(self) -> None:
         """Some partition may lack a position: look."""
         self._is_wanted = True
-        if self._task is None or self._task.done():
+        if not self._is_closed and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Stops looking."""
+        """Stops looking, for good: who fetches may still ask for it."""
+        self._is_closed = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ottla.clients.failures import SerializationFailed
+from ottla.clients.consumer.unreadable import UnreadableRecord
 from ottla.errors import CorruptBatch
 from ottla.model.ids import TopicPartition
 from ottla.records import speed
@@ -48,15 +48,26 @@ class Decoding:
 def decode_batch(
     batch: RecordBatch, where: TopicPartition, start: int, how: Decoding
 ) -> list[ConsumerRecord]:
-    """The records of a batch from offset `start` on."""
+    """The records of a batch from offset `start` on, with keys and values as bytes."""
     if how.checks_crc and not batch.is_intact():
         raise CorruptBatch(f"{where}: the batch at offset {batch.base_offset} arrived damaged")
     records = _decode(batch, where)
     if batch.base_offset < start:
         records = [record for record in records if record.offset >= start]
+    return records
+
+
+def deserialize(records: list[ConsumerRecord], how: Decoding) -> list[ConsumerRecord]:
+    """The records up to the first that cannot be; UnreadableRecord if there is none before it."""
     if how.key is None and how.value is None:
         return records
-    return [_deserialized(record, how) for record in records]
+    made: list[ConsumerRecord] = []
+    try:
+        made.extend(_deserialized(record, how) for record in records)  # keeps those before
+    except Exception as error:
+        if not made:
+            raise UnreadableRecord(records[0], error) from error
+    return made
 
 
 def _decode(batch: RecordBatch, where: TopicPartition) -> list[ConsumerRecord]:
@@ -138,14 +149,10 @@ def _decode_plain(
 
 def _deserialized(record: ConsumerRecord, how: Decoding) -> ConsumerRecord:
     key, value = record.key, record.value
-    try:
-        if key is not None and how.key is not None:
-            key = how.key(key)
-        if value is not None and how.value is not None:
-            value = how.value(value)
-    except Exception as error:
-        place = f"{record.topic}-{record.partition} at offset {record.offset}"
-        raise SerializationFailed(f"{place} cannot be deserialized", error) from error
+    if key is not None and how.key is not None:
+        key = how.key(key)
+    if value is not None and how.value is not None:
+        value = how.value(value)
     return ConsumerRecord(
         record.topic,
         record.partition,

@@ -8,6 +8,8 @@ Invariants:
    What lies between is in the batch that was begun and in `chunks`, in order.
 2. Whatever moves the position other than a poll raises `version`: answers to questions of an
    older version are dropped.
+3. Nothing passes over what cannot be read but `skip` and `move_to`: the position stays before it,
+   and taking raises there.
 """
 
 from __future__ import annotations
@@ -15,12 +17,20 @@ from __future__ import annotations
 import re
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.clients.consumer.record import ConsumerRecord, Decoding, decode_batch
+from ottla.clients.consumer.record import ConsumerRecord, Decoding, decode_batch, deserialize
+from ottla.clients.consumer.unreadable import (
+    UNREADABLE,
+    Unreadable,
+    UnreadableBatch,
+    unreadable_batch,
+)
 from ottla.clients.failures import WrongUse
+from ottla.errors import CorruptBatch
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.messages.fetch import AbortedTransaction
 from ottla.records.batch import RecordBatch
@@ -72,19 +82,30 @@ class Chunk:
 
     def next_batch(self) -> RecordBatch | None:
         """The next batch, without those of aborted transactions and markers; None at the end."""
-        while self._next < len(self._batches):
-            batch = self._batches[self._next]
-            self._next += 1
+        while (batch := self.head) is not None:
             while self._starts and self._starts[-1].first_offset <= batch.last_offset:
                 self._dropped.add(self._starts.pop().producer_id)
             if batch.is_control:
-                self._end_transaction(batch)
-            elif not (batch.is_transactional and batch.producer_id in self._dropped):
+                self._end_transaction(batch)  # a damaged one raises, and is not passed over
+            self._next += 1
+            is_dropped = batch.is_transactional and batch.producer_id in self._dropped
+            if not (batch.is_control or is_dropped):
                 return batch
         return None
 
+    @property
+    def head(self) -> RecordBatch | None:
+        """The batch that is next, whatever it is."""
+        return self._batches[self._next] if self._next < len(self._batches) else None
+
     def _end_transaction(self, batch: RecordBatch) -> None:
-        for marker in batch.records():
+        if not batch.is_intact():
+            raise CorruptBatch(f"the marker at offset {batch.base_offset} arrived damaged")
+        try:
+            markers = list(batch.records())
+        except Exception as error:  # whatever damaged bytes make of a decoder
+            raise CorruptBatch(f"the marker at offset {batch.base_offset}: {error}") from error
+        for marker in markers:
             if marker.key is not None and int.from_bytes(marker.key[2:4], "big") == _ABORT_MARKER:
                 self._dropped.discard(batch.producer_id)
 
@@ -102,8 +123,10 @@ class PartitionState:
         "_decoded",
         "_decoded_at",
         "_decoded_end",
+        "_stuck_at",
         "buffered_bytes",
         "chunks",
+        "damage",
         "end_offset",
         "fetch_offset",
         "high_watermark",
@@ -146,8 +169,13 @@ class PartitionState:
         self.chunks: deque[Chunk] = deque()
         self.buffered_bytes = 0
         self._begun: RecordBatch | None = None
-        """The batch of which records before the position were taken, and not all."""
+        """The batch that is being read: not all of its records were taken."""
+        self.damage: UnreadableBatch | None = None
+        """What stands behind the chunks; nothing more is fetched until somebody moves on."""
+        self._stuck_at = UNKNOWN
+        """The offset of what could not be read when it was last tried."""
         self._decoded: list[ConsumerRecord] = []
+        """Records of the batch that is being read, not deserialized."""
         self._decoded_at = 0
         self._decoded_end = UNKNOWN
 
@@ -162,13 +190,15 @@ class PartitionState:
         self.chunks.clear()
         self.buffered_bytes = 0
         self._begun = None
+        self.damage = None
+        self._stuck_at = UNKNOWN
         self._decoded = []
         self._decoded_at = 0
 
     @property
     def has_records(self) -> bool:
-        """Whether a poll may find something here."""
-        return bool(self.chunks) or self._begun is not None
+        """Whether a poll may find something here, or something that cannot be read."""
+        return bool(self.chunks) or self._begun is not None or self.damage is not None
 
     @property
     def lag(self) -> int | None:
@@ -178,23 +208,44 @@ class PartitionState:
         return max(0, self.end_offset - self.position)
 
     def take(self, count: int, how: Decoding) -> list[ConsumerRecord]:
-        """Up to `count` records of what was fetched; moves the position past them."""
+        """Up to `count` records of what was fetched; moves the position past them.
+
+        Unreadable where the next cannot be read: the position stays before it.
+        """
         while self._decoded_at >= len(self._decoded):
             if not self._decode_next(how):
                 return []
         decoded, start = self._decoded, self._decoded_at
-        end = start + count
-        if end >= len(decoded):
-            taken = decoded[start:] if start else decoded
+        whole = start == 0 and len(decoded) <= count
+        try:
+            taken = deserialize(decoded if whole else decoded[start : start + count], how)
+        except UNREADABLE as error:
+            self._stuck_at = error.offset
+            raise
+        self._pass_over(len(taken))
+        self.position_epoch = taken[-1].leader_epoch
+        return taken
+
+    def _pass_over(self, count: int) -> None:
+        """Moves the position past so many of the decoded records."""
+        self._stuck_at = UNKNOWN
+        self._decoded_at += count
+        if self._decoded_at >= len(self._decoded):
             self._decoded, self._decoded_at = [], 0
             self._begun = None
             self.position = self._decoded_end
         else:
-            taken = decoded[start:end]
-            self._decoded_at = end
-            self.position = taken[-1].offset + 1
-        self.position_epoch = taken[-1].leader_epoch
-        return taken
+            self.position = self._decoded[self._decoded_at - 1].offset + 1
+
+    def skip(self, error: Unreadable) -> None:
+        """Goes on behind what could not be read, if that is where the position is."""
+        if error.offset not in (self._stuck_at, self.position):
+            return
+        at = self._decoded_at
+        if at < len(self._decoded) and self._decoded[at].offset == error.offset:
+            self._pass_over(1)
+        else:
+            self.move_to(error.next_offset, self.position_epoch)
 
     def take_batches(self, count: int, size_bytes: int) -> TakenBatches:
         """Batches of up to `count` records, for whoever decodes in another way.
@@ -203,8 +254,17 @@ class PartitionState:
         records that lie in the range.
         """
         self._decoded, self._decoded_at = [], 0
-        start, found, left, size = self.position, [], count, 0
-        while left > 0 and size < size_bytes and (batch := self._next_batch()) is not None:
+        start, left, size = self.position, count, 0
+        found: list[RecordBatch] = []
+        while left > 0 and size < size_bytes:
+            try:
+                batch = self._next_batch()
+            except UnreadableBatch:
+                if not found:
+                    raise
+                break  # the next poll begins with it
+            if batch is None:
+                break
             found.append(batch)
             size += batch.size_bytes
             self.position_epoch = batch.leader_epoch
@@ -220,7 +280,11 @@ class PartitionState:
         batch = self._next_batch()
         if batch is None:
             return False
-        self._decoded = decode_batch(batch, self.where, self.position, how)
+        self._begun = batch  # before it is decoded: whoever tries again finds it again
+        try:
+            self._decoded = decode_batch(batch, self.where, self.position, how)
+        except Exception as error:  # whatever damaged bytes make of a decoder
+            raise self._stuck(batch, error) from error
         self._decoded_at = 0
         self._decoded_end = batch.next_offset
         self._begun = batch if self._decoded else None
@@ -234,19 +298,46 @@ class PartitionState:
             return self._begun
         while self.chunks:
             chunk = self.chunks[0]
-            batch = chunk.next_batch()
+            try:
+                batch = chunk.next_batch()
+            except CorruptBatch as error:
+                assert chunk.head is not None, "a batch that raised is not passed over"
+                raise self._stuck(chunk.head, error) from error
             if batch is not None:
                 return batch
             self.chunks.popleft()
             self.buffered_bytes -= chunk.size_bytes
             self.position = max(self.position, chunk.end_offset)
+        if self.damage is not None:
+            self._stuck_at = self.damage.offset
+            raise self.damage.with_traceback(None)
         return None
+
+    def _stuck(self, batch: RecordBatch, cause: Exception) -> UnreadableBatch:
+        behind = self.chunks[0].head if self.chunks else None
+        if behind is not None and behind is not batch:
+            limit = int(behind.base_offset)
+        else:
+            limit = max(self.end_offset, self.position + 1)
+        error = unreadable_batch(batch, self.where, self.position, limit, cause)
+        self._stuck_at = error.offset
+        return error
 
 
 class Subscription:
     """What was asked for (topics, a pattern or partitions) and what is read now."""
 
-    __slots__ = ("_turn", "expression", "lock", "pattern", "states", "topics", "was_assigned")
+    __slots__ = (
+        "_turn",
+        "expression",
+        "failing",
+        "iterated",
+        "lock",
+        "pattern",
+        "states",
+        "topics",
+        "was_assigned",
+    )
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -257,6 +348,10 @@ class Subscription:
         self.was_assigned = False
         self.states: dict[TopicPartition, PartitionState] = {}
         self._turn = 0
+        self.failing: TopicPartition | None = None
+        """Where a take met something unreadable and returned records of others: that is next."""
+        self.iterated: Iterator[ConsumerRecord] = iter(())
+        """What a loop over the consumer has taken and not handed out yet."""
 
     @property
     def is_by_group(self) -> bool:
@@ -296,48 +391,126 @@ class Subscription:
         return state
 
     def positions(self) -> Mapping[TopicPartition, tuple[int, int]]:
-        """For partitions that have one, the position and its epoch."""
+        """For partitions that have one, where to go on behind what was handed out; the epoch."""
         with self.lock:
-            return {
+            found = {
                 where: (state.position, state.position_epoch)
                 for where, state in self.states.items()
                 if state.position >= 0
             }
+        for where, offset in self._not_handed_out().items():
+            if where in found:
+                found[where] = (offset, UNKNOWN)
+        return found
+
+    # --- what a loop has taken
+
+    def _rest(self) -> list[ConsumerRecord]:
+        return list(copy(self.iterated))
+
+    def _not_handed_out(self) -> dict[TopicPartition, int]:
+        first: dict[TopicPartition, int] = {}
+        for record in self._rest():
+            first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+        return first
+
+    def take_rest(self, count: int) -> list[ConsumerRecord]:
+        """What a loop has left, for a poll that follows it: of partitions that are still read."""
+        rest = [
+            record
+            for record in self._rest()
+            if TopicPartition(record.topic, record.partition) in self.states
+        ]
+        self.iterated = iter(rest[count:])
+        return rest[:count]
+
+    def forget_rest(self, where: TopicPartition) -> None:
+        """The partition is read from elsewhere: what a loop has left of it is not handed out."""
+        self.iterated = iter(
+            [r for r in self._rest() if (r.topic, r.partition) != (where.topic, where.partition)]
+        )
+
+    def give_back(self, records: Iterable[ConsumerRecord] | None = None) -> None:
+        """Records that were taken, or those a loop has left, are read again."""
+        if records is not None:
+            self.iterated = iter(list(records))
+        with self.lock:
+            for where, offset in self._not_handed_out().items():
+                if where in self.states:
+                    self.states[where].move_to(offset)
+        self.iterated = iter(())
+
+    # --- taking
 
     def take_batches(self, count: int, size_bytes: int) -> tuple[list[TakenBatches], bool]:
         """As `take`, but batches that are not decoded; `size_bytes` of them or a batch more."""
         with self.lock:
-            states = self._by_turns()
+            states, due = self._by_turns()
             before = sum(state.buffered_bytes for state in states)
             found: list[TakenBatches] = []
+            error: UnreadableBatch | None = None
             for state in states:
                 if count <= 0 or size_bytes <= 0:
                     break
-                taken = state.take_batches(count, size_bytes)
+                try:
+                    taken = state.take_batches(count, size_bytes)
+                except UnreadableBatch as problem:
+                    if state is due:
+                        raise
+                    error = problem
+                    self.failing = state.where
+                    continue
                 count -= taken.record_count
                 size_bytes -= taken.size_bytes
                 if taken.batches:
                     found.append(taken)
+            if error is not None and not found:
+                self.failing = None
+                raise error
             return found, sum(state.buffered_bytes for state in states) < before
 
     def take(self, count: int, how: Decoding) -> tuple[list[ConsumerRecord], bool]:
-        """Up to `count` records, partitions by turns; and whether there is room to fetch more."""
+        """Up to `count` records, partitions by turns; and whether there is room to fetch more.
+
+        Unreadable where there is none before it. Records of other partitions are returned, but
+        then the next call raises: neither hides the other.
+        """
         with self.lock:
-            states = self._by_turns()
+            states, due = self._by_turns()
             if not states:
                 return [], False
             before = sum(state.buffered_bytes for state in states)
             taken: list[ConsumerRecord] = []
+            error: Unreadable | None = None
             for state in states:
-                while len(taken) < count and (more := state.take(count - len(taken), how)):
-                    taken = taken + more if taken else more
+                try:
+                    while len(taken) < count and (more := state.take(count - len(taken), how)):
+                        taken = taken + more if taken else more
+                except UNREADABLE as problem:
+                    if state is due and not taken:
+                        raise
+                    error = problem
+                    self.failing = state.where
                 if len(taken) >= count:
                     break
+            if error is not None and not taken:
+                self.failing = None
+                raise error
             return taken, sum(state.buffered_bytes for state in states) < before
 
-    def _by_turns(self) -> list[PartitionState]:
-        """Those with something to take, another one first each time."""
+    def _by_turns(self) -> tuple[list[PartitionState], PartitionState | None]:
+        """Those with something to take, another one first each time: one that is due to raise."""
         states = [s for s in self.states.values() if s.has_records and not s.is_paused]
         self._turn += 1
         first = self._turn % len(states) if states else 0
-        return states[first:] + states[:first]
+        ordered = states[first:] + states[:first]
+        if self.failing is None:
+            return ordered, None
+        due = next((state for state in ordered if state.where == self.failing), None)
+        if due is not None:
+            self.failing = None
+            ordered.remove(due)
+            ordered.insert(0, due)
+        elif self.failing not in self.states:
+            self.failing = None
+        return ordered, due

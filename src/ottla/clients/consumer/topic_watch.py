@@ -24,6 +24,7 @@ class TopicWatch:
         "_age_s",
         "_changed",
         "_client",
+        "_is_closed",
         "_looking",
         "_matched",
         "_refresher",
@@ -48,13 +49,15 @@ class TopicWatch:
         """What the pattern (by its text) matched last."""
         self._looking: asyncio.Task[None] | None = None
         self._refresher: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     def start(self) -> None:
         """Begins to look by age."""
         self._refresher = asyncio.create_task(self._refresh_by_age())
 
     async def close(self) -> None:
-        """Stops looking."""
+        """Stops looking, for good."""
+        self._is_closed = True
         for task in (self._looking, self._refresher):
             if task is not None:
                 task.cancel()
@@ -112,7 +115,7 @@ class TopicWatch:
 
     def look_soon(self) -> None:
         """Something is amiss: look, once for however many reasons."""
-        if self._looking is None or self._looking.done():
+        if not self._is_closed and (self._looking is None or self._looking.done()):
             self._looking = asyncio.create_task(self._look())
 
     async def _look(self) -> None:

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 from ottla.clients.arrow.sending import TableBatches, send_table_async
 from ottla.clients.arrow.table_sent import TableSent
 from ottla.clients.consumer.group_place import GroupPlace, OffsetAndMetadata
-from ottla.clients.failures import ClientClosed, Fenced, WrongUse
+from ottla.clients.failures import ClientClosed, Fenced, SendsFailed, WrongUse
 from ottla.clients.metadata import TopicInfo
 from ottla.clients.producer.accumulator import Slot
 from ottla.clients.producer.batch import Callback, RecordMetadata
 from ottla.clients.producer.core import (
+    LEAVING_TIMEOUT_S,
     HeadersInput,
     ProducerCore,
     plan_producer,
+    warn_unclosed,
     with_bootstrap,
 )
 from ottla.clients.producer.delivery import AwaitableDelivery
@@ -76,7 +78,10 @@ class Producer:
             self._core = core
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """Sends what waits, for `timeout_s` at most, and disconnects."""
+        """Sends what waits, for `timeout_s` at most, and disconnects.
+
+        SendsFailed for records that failed and whose results nobody took.
+        """
         if self._core is not None:
             await self._core.close(timeout_s)
 
@@ -90,7 +95,18 @@ class Producer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close(None if error is None else 5.0)
+        if error is None:
+            await self.close()
+            return
+        try:
+            await self.close(LEAVING_TIMEOUT_S)
+        except SendsFailed as failed:  # was logged; the error that is on its way goes first
+            error.add_note(str(failed))
+
+    def __del__(self) -> None:
+        core: ProducerCore | None = getattr(self, "_core", None)
+        if core is not None and not core.is_closed:
+            warn_unclosed(core, "ottla.aio.Producer", self)
 
     async def send(
         self,
@@ -180,7 +196,10 @@ class Producer:
         return await send_table_async(core, TableBatches(core, topic, table, partition))
 
     async def flush(self) -> None:
-        """Returns when everything sent so far has the broker's word."""
+        """Returns when everything sent so far has the broker's word.
+
+        SendsFailed for records that failed and whose results nobody took.
+        """
         await self._running().flush()
 
     async def partitions_for(self, topic: str) -> TopicInfo:

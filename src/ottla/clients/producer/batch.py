@@ -63,6 +63,7 @@ class ProducerBatch:
     __slots__ = (
         "add",
         "append_time_ms",
+        "asked",
         "attempts",
         "base_offset",
         "base_sequence",
@@ -100,6 +101,8 @@ class ProducerBatch:
         self.created = created
         self.timestamps: list[int] = []
         self.callbacks: list[tuple[int, Callback]] = []
+        self.asked: set[int] = set()
+        """Records whose failure somebody has heard of, or waits to hear of."""
         self.size = HEADER_BYTES
         """In bytes, about, once it is closed."""
         self.reserved = 0
@@ -230,6 +233,8 @@ class ProducerBatch:
                 future.set_result(None)
         for index, callback in self.callbacks:
             if self.error is not None:
+                if getattr(callback, "is_for_user", True):
+                    self.asked.add(index)
                 callback(None, self.error)
             else:
                 callback(self.metadata(index), None)
@@ -248,6 +253,21 @@ class ProducerBatch:
             self.partition,
             offset + index if offset >= 0 else UNKNOWN_OFFSET,
             self.append_time_ms if self.append_time_ms >= 0 else self.timestamps[index],
+        )
+
+    def unheard_count(self) -> int:
+        """How many of its records nobody asked for. A table's are told by whoever sent it."""
+        batch, start = self, 0
+        while batch.parent is not None:
+            start += next(at for at, part in batch.parent.children if part is batch)
+            batch = batch.parent
+        if batch.is_of_table:
+            return 0
+        end = start + self.record_count
+        return self.record_count - sum(
+            1
+            for index in (batch.asked | {start + own for own in self.asked})
+            if start <= index < end
         )
 
     # --- waiting for it

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -42,6 +43,8 @@ from ottla.net.client_connection import ConnectionFailed
 from ottla.records.record import Headers, encode_headers
 
 _TIMESTAMP_END: Final = 2**63
+LEAVING_TIMEOUT_S: Final = 5.0
+"""How long a block that is left by an exception waits for what was sent in it."""
 
 HeadersInput = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 
@@ -95,13 +98,14 @@ class ProducerCore:
         "_client",
         "_has_ended",
         "_ignores_keys",
-        "_is_closed",
         "_looking",
         "_refresher",
         "_routes",
         "_sender",
+        "_unheard",
         "accumulator",
         "identity",
+        "is_closed",
         "is_plain",
         "plan",
         "transaction",
@@ -128,6 +132,7 @@ class ProducerCore:
             self.identity,
             self._look_soon,
         )
+        self._unheard = self._sender.outcomes.unheard
         self._ignores_keys = settings.partitioner_ignore_keys
         self._routes = self.accumulator.routes
         self.is_plain = not (
@@ -140,7 +145,7 @@ class ProducerCore:
         """Whether the short way may be tried, until the end."""
         self._looking: asyncio.Task[None] | None = None
         self._refresher: asyncio.Task[None] | None = None
-        self._is_closed = False
+        self.is_closed = False
         self._has_ended = False
         """Whether nothing is sent any more, after what waited when it was closed."""
 
@@ -155,7 +160,7 @@ class ProducerCore:
 
     def check_may_send(self) -> None:
         """Raises why nothing can be sent."""
-        if self._is_closed:
+        if self.is_closed:
             raise ClientClosed("producer")
         if self.transaction is not None:
             refused = self.transaction.refusal_to_send()
@@ -236,8 +241,7 @@ class ProducerCore:
 
     def buffer_full(self) -> BufferFull:
         """The error for a wait for memory that was too long."""
-        settings = self.plan.settings
-        return BufferFull(settings.buffer_memory, settings.max_block_ms)
+        return BufferFull(self.plan.settings.buffer_memory, self.plan.settings.max_block_ms)
 
     # --- on the loop
 
@@ -263,7 +267,11 @@ class ProducerCore:
                 await asyncio.sleep(wait_s)
 
     async def flush(self) -> None:
-        """Returns when everything that was sent before has its answer."""
+        """Returns when everything that was sent before has its answer, or tells what failed."""
+        await self._drain()
+        self._unheard.tell()
+
+    async def _drain(self) -> None:
         with self.accumulator.lock:
             waiting = list(self.accumulator.unfinished)
         self._sender.flushing += 1
@@ -277,15 +285,20 @@ class ProducerCore:
     async def commit(self) -> None:
         """Commits the open transaction once all its records are written."""
         transaction = self._needs_transaction()
-        transaction.check_open()
-        await self.flush()
-        await transaction.end(is_commit=True)
+        try:
+            transaction.check_open()
+            await self._drain()
+            await transaction.end(is_commit=True)
+        except OttlaError:
+            self._unheard.forget()  # this error says it of all
+            raise
 
     async def abort(self) -> None:
         """Aborts the open transaction; records not sent yet are never sent."""
         transaction = self._needs_transaction()
         self._sender.outcomes.fail_pending(WrongUse("the transaction was aborted"))
-        await self.flush()
+        await self._drain()
+        self._unheard.forget()  # whoever aborts wants none of them written
         await transaction.end(is_commit=False)
 
     def _needs_transaction(self) -> Transaction:
@@ -315,16 +328,16 @@ class ProducerCore:
         )
 
     async def close(self, timeout_s: float | None) -> None:
-        """Sends what waits, for so long at most, and ends everything."""
-        if self._is_closed:
+        """Sends what waits, for so long at most, ends everything, and tells what failed."""
+        if self.is_closed:
             return
-        self._is_closed = True
+        self.is_closed = True
         self.is_plain = False
         try:
             async with asyncio.timeout(timeout_s):
-                await self.flush()
+                await self._drain()
         except TimeoutError:
-            _log.warning("closing the producer with records unsent after %s s", timeout_s)
+            _log.info("closing the producer with records unsent after %s s", timeout_s)
         self._has_ended = True
         tasks: list[asyncio.Task[None]] = self._sender.close()
         for task in (self._looking, self._refresher):
@@ -335,6 +348,7 @@ class ProducerCore:
         self._sender.outcomes.fail_all(ClientClosed("producer", "was closed before this was sent"))
         await self.identity.close()
         await self._client.close()
+        self._unheard.tell()
 
     # --- the picture of the cluster
 
@@ -366,8 +380,7 @@ class ProducerCore:
                 failures += 1
                 _log.info("the cluster cannot be looked at: %s", error)
                 await asyncio.sleep(self._client.options.retries.wait_s(failures))
-        routes = self.accumulator.routes.values()
-        if any(leader < 0 for route in routes for leader in route.leaders):
+        if any(min(route.leaders, default=0) < 0 for route in self.accumulator.routes.values()):
             await asyncio.sleep(self._client.options.retries.wait_s(1))
         self._sender.wake()
 
@@ -375,9 +388,8 @@ class ProducerCore:
         topics = list(self.accumulator.routes)
         picture = await self._client.refresh(topics)
         for name in topics:
-            info = picture.topics.get(name)
-            if info is not None and not info.error:
-                self._update(info)
+            if name in picture.topics and not picture.topics[name].error:
+                self._update(picture.topics[name])
 
     async def _refresh_by_age(self) -> None:
         age_s = min(self.plan.connection.metadata_max_age_ms / 1000, 86_400.0)
@@ -428,9 +440,19 @@ def _telling_all(
         if callback is not None:
             callback(metadata, error)
 
+    tell.is_for_user = callback is not None  # type: ignore[attr-defined]
     return tell
 
 
 def with_bootstrap(keywords: dict[str, object], bootstrap: object) -> Mapping[str, object]:
     """The keywords with the brokers to begin with, where they were given by position."""
     return keywords if bootstrap is None else {"bootstrap_servers": bootstrap, **keywords}
+
+
+def warn_unclosed(core: ProducerCore, what: str, source: object) -> None:
+    """Somebody dropped a producer without closing it."""
+    name = f"{what} of {','.join(core.plan.connection.bootstrap_servers)}"
+    if core.accumulator.unfinished:
+        _log.warning("%s was dropped with records unsent: close it", name)
+    message = f"unclosed {name}: close it, or use it as a context"
+    warnings.warn(message, ResourceWarning, stacklevel=3, source=source)

@@ -24,9 +24,18 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
     def result(self, timeout_s: float | None = None) -> RecordMetadata:
         """Waits for the broker's word; raises why the record was not written."""
-        if not self.batch.wait(timeout_s):
-            raise DeliveryNotKnown(timeout_s or 0.0)
-        return self.batch.metadata(self.index)
+        batch = self.batch
+        if not batch.is_done:
+            batch.asked.add(self.index)
+            is_known = False
+            try:
+                is_known = batch.wait(timeout_s)
+            finally:
+                if not is_known:
+                    batch.asked.discard(self.index)
+            if not is_known:
+                raise DeliveryNotKnown(timeout_s or 0.0)
+        return _taken(batch, self.index)
 
     def exception(self, timeout_s: float | None = None) -> OttlaError | None:
         """Waits for the broker's word, and returns why the record was not written, if so."""
@@ -51,6 +60,21 @@ class AwaitableDelivery(msgspec.Struct, frozen=True, gc=False):
         return self.batch.is_done
 
     def __await__(self) -> Generator[None, None, RecordMetadata]:
-        if not self.batch.is_done:
-            yield from self.batch.wait_done().__await__()
-        return self.batch.metadata(self.index)
+        batch = self.batch
+        if not batch.is_done:
+            batch.asked.add(self.index)
+            try:
+                yield from batch.wait_done().__await__()
+            except BaseException:
+                batch.asked.discard(self.index)
+                raise
+        return _taken(batch, self.index)
+
+
+def _taken(batch: ProducerBatch, index: int) -> RecordMetadata:
+    """What became of the record; of a failure is then known that somebody heard of it."""
+    try:
+        return batch.metadata(index)
+    except OttlaError:
+        batch.asked.add(index)
+        raise

@@ -29,6 +29,7 @@ from ottla.clients.producer.metrics import ProducerCounters
 from ottla.clients.producer.routing import PartitionQueue
 from ottla.clients.producer.settings import ProducerSettings
 from ottla.clients.producer.splitting import halves
+from ottla.clients.producer.unheard import Unheard
 from ottla.clients.retry import RetryPolicy
 from ottla.errors import ErrorCode, OttlaError
 from ottla.net.client_connection import ConnectionFailed
@@ -54,7 +55,7 @@ _log = logging.getLogger("ottla.clients.producer")
 class Outcomes:
     """Ends batches, or brings them back in line."""
 
-    __slots__ = ("_accumulator", "_counters", "_fatal", "_retries", "_settings")
+    __slots__ = ("_accumulator", "_counters", "_fatal", "_retries", "_settings", "unheard")
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class Outcomes:
         self._retries = retries
         self._counters = counters
         self._fatal = fatal
+        self.unheard = Unheard()
 
     def answered(
         self, queue: PartitionQueue, batch: ProducerBatch, row: PartitionProduceResponse
@@ -236,6 +238,7 @@ class Outcomes:
         """The batch is given up."""
         self._counters.records_failed += batch.record_count
         batch.fail(error)
+        self.unheard.add(batch, error)
         self._ended(batch)
 
     def fail_all(self, error: OttlaError) -> None:

@@ -63,6 +63,7 @@ class Sender:
         "_accumulator",
         "_client",
         "_in_flight",
+        "_is_closed",
         "_is_scheduled",
         "_loop",
         "_metadata_wanted",
@@ -99,6 +100,7 @@ class Sender:
         )
         self._loop = asyncio.get_running_loop()
         self._is_scheduled = False
+        self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
         self._in_flight: dict[BrokerId, int] = {}
@@ -110,13 +112,13 @@ class Sender:
 
     def wake(self) -> None:
         """Something changed: look as soon as the loop has a moment."""
-        if not self._is_scheduled:
+        if not self._is_scheduled and not self._is_closed:
             self._is_scheduled = True
             self._loop.call_soon(self._turn)
 
     def close(self) -> list[asyncio.Task[None]]:
         """No more turns; returns the requests under way, cancelled."""
-        self._is_scheduled = True
+        self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
         for task in self._tasks:
@@ -127,6 +129,8 @@ class Sender:
 
     def _turn(self) -> None:
         self._is_scheduled = False
+        if self._is_closed:  # it was scheduled before: what it sent nobody would wait for
+            return
         self._accumulator.is_woken = False
         now = time.monotonic()
         blocked = self._permission.blocked()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.clients.consumer import record as decoding
-from ottla.clients.consumer.record import ConsumerRecord, Decoding, decode_batch
+from ottla.clients.consumer.record import ConsumerRecord, Decoding, decode_batch, deserialize
 from ottla.clients.failures import SerializationFailed
 from ottla.errors import CorruptBatch
 from ottla.model.ids import TopicPartition
@@ -75,7 +75,9 @@ def test_damage_is_found_unless_checksums_are_off() -> None:
 def test_deserializers_spare_nulls_and_say_where_they_failed() -> None:
     batch = batch_of([(1, None, b"5", ()), (1, b"k", b"x", ())])
 
+    records = decode_batch(batch, HERE, 0, Decoding())
+
+    assert [r.value for r in deserialize(records, Decoding(value=int))] == [5]
     with pytest.raises(SerializationFailed, match="t-3 at offset 41"):
-        decode_batch(batch, HERE, 0, Decoding(value=int))
-    keys = [r.key for r in decode_batch(batch, HERE, 0, Decoding(key=bytes.decode))]
-    assert keys == [None, "k"]
+        deserialize(records[1:], Decoding(value=int))
+    assert [r.key for r in deserialize(records, Decoding(key=bytes.decode))] == [None, "k"]
