@@ -21,6 +21,7 @@ from ottla.errors import (
     InvalidTopic,
     OttlaError,
     ProtocolError,
+    RecordsWithoutKey,
     RequestFailed,
     TimedOut,
     UnsupportedCompression,
@@ -53,7 +54,7 @@ FIRST_VERSION_THAT_ADDS_PARTITIONS: Final = 12
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 FIRST_VERSION_WITH_ZSTD: Final = 7
 ADMIN_CLIENT_ID: Final = "__admin_client"
-"""Who names itself so may write to internal topics, as with Apache Kafka: tools that restore them."""
+"""Who names itself so may write to internal topics, as with Apache Kafka."""
 
 log = logging.getLogger(__name__)
 
@@ -210,7 +211,12 @@ class ProduceHandler:
 
 def _failure(index: int, error: OttlaError) -> PartitionProduceResponse:
     answer = PartitionProduceResponse(index, error.code, -1, error_message=str(error))
-    if error.code is ErrorCode.INVALID_RECORD:
+    if isinstance(error, RecordsWithoutKey):
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(each, "a record of a compacted topic needs a key")
+            for each in error.indexes
+        ]
+    elif error.code is ErrorCode.INVALID_RECORD:
         answer.record_errors = [BatchIndexAndErrorMessage(0, str(error))]
     return answer
 
