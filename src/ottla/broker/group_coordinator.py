@@ -42,9 +42,8 @@ class GroupTopics:
         return None if topic is None else len(topic.partitions)
 
     def names(self) -> Iterable[str]:
-        """Those that a pattern may match: the broker's own topics are nobody's to read so."""
-        topics = self._view.image.topics.values()
-        return [topic.name for topic in topics if not topic.is_internal]
+        """Those that a pattern may match: with Apache Kafka the broker's own are among them."""
+        return tuple(self._view.image.topics)
 
     def name_of(self, topic_id: TopicId) -> str | None:
         return self._view.image.topic_names.get(topic_id)
