@@ -132,10 +132,10 @@ def test_a_classic_member_may_join_a_consumer_group() -> None:
     assert required.error_code == ErrorCode.MEMBER_ID_REQUIRED
     guest = rejoin(runtime, required.member_id)
     assert (guest.generation_id, guest.protocol_name) == (3, "range")
-    assert assigned(runtime, guest.member_id, 2) == {}
-    told_ok(runtime, still_here(runtime, "new", 1, {"orders": [0, 1, 2]}))
-    told_ok(runtime, still_here(runtime, "new", 1, {"orders": [0, 1]}))
-    assert heartbeat(runtime, guest.member_id, 2) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert assigned(runtime, guest.member_id, 3) == {}
+    told_ok(runtime, still_here(runtime, "new", 2, {"orders": [0, 1, 2]}))
+    told_ok(runtime, still_here(runtime, "new", 2, {"orders": [0, 1]}))
+    assert heartbeat(runtime, guest.member_id, 3) is ErrorCode.REBALANCE_IN_PROGRESS
     again = rejoin(runtime, guest.member_id)
     assert assigned(runtime, guest.member_id, again.generation_id) != {}
 
