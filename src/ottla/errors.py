@@ -320,6 +320,17 @@ class InvalidRecord(RecordError):
     """The batch is intact, but breaks a rule."""
 
 
+class RecordsWithoutKey(InvalidRecord):
+    """Records of a compacted topic need keys; `indexes` are their places in the batch."""
+
+    def __init__(self, indexes: list[int]) -> None:
+        self.indexes = indexes
+        super().__init__(
+            f"{len(indexes)} records have no key, which those of a compacted topic need; the first"
+            f" is record {indexes[0]} of its batch"
+        )
+
+
 class RecordTooLarge(RecordError):
     """One batch is larger than the topic's max.message.bytes."""
 

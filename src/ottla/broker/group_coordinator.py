@@ -14,6 +14,7 @@ from ottla.broker.coordinator import Coordinator, InternalTopic
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.shard_runtime import ShardRuntime
+from ottla.broker.skipped_records import SkippedRecords
 from ottla.coordination.decision import NOTHING, Decision, NewRecord, Ticket, TimerKey
 from ottla.coordination.group.shard import GroupShard
 from ottla.errors import ErrorCode
@@ -41,9 +42,8 @@ class GroupTopics:
         return None if topic is None else len(topic.partitions)
 
     def names(self) -> Iterable[str]:
-        """Those that a pattern may match: the broker's own topics are nobody's to read so."""
-        topics = self._view.image.topics.values()
-        return [topic.name for topic in topics if not topic.is_internal]
+        """Those that a pattern may match: with Apache Kafka the broker's own are among them."""
+        return tuple(self._view.image.topics)
 
     def name_of(self, topic_id: TopicId) -> str | None:
         return self._view.image.topic_names.get(topic_id)
@@ -59,7 +59,7 @@ class GroupShardOnLog:
     def __init__(self, shard: GroupShard) -> None:
         self.groups = shard
 
-    def replay_batch(self, batch: RecordBatch) -> None:
+    def replay_batch(self, batch: RecordBatch, skipped: SkippedRecords) -> None:
         if batch.is_control:
             marker = read_marker(batch)
             if marker is not None:
@@ -68,7 +68,10 @@ class GroupShardOnLog:
             return
         producer_id = batch.producer_id if batch.is_transactional else -1
         for record in batch.records():
-            self.groups.replay(record.key or b"", record.value, producer_id=producer_id)
+            try:
+                self.groups.replay(record.key or b"", record.value, producer_id=producer_id)
+            except Exception as error:  # whatever somebody wrote must not stop all other groups
+                skipped.add(record.offset, error)
 
     def replay(self, record: NewRecord, producer: ProducerStamp) -> None:
         producer_id = producer.producer_id if producer.is_transactional else -1

@@ -197,6 +197,7 @@ class MarkerDelivery:
 
     def _settle(self, codes: Mapping[Errand, ErrorCode]) -> None:
         """Reports what is done, and after a while tries the rest again."""
+        codes = {errand: _outcome(errand, code) for errand, code in codes.items()}
         for group in _by_ending(errand for errand, code in codes.items() if not code):
             owner, markers = group[0].owner, group[0].markers
             if owner.is_waiting:
@@ -217,6 +218,12 @@ class MarkerDelivery:
 
 
 _UNTOLD: Final = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _outcome(errand: Errand, code: ErrorCode) -> ErrorCode:
+    """What an answer means: where a later epoch was seen, the marker was written long ago."""
+    is_past = code is ErrorCode.INVALID_PRODUCER_EPOCH
+    return ErrorCode.NONE if is_past and errand.markers.transaction_version >= 2 else code
 
 
 def _by_ending(errands: Iterable[Errand]) -> list[list[Errand]]:

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from ottla.broker.partition import Partition
 from ottla.broker.shard_timers import ShardTimers
+from ottla.broker.skipped_records import SkippedRecords
 from ottla.coordination.decision import (
     NewRecord,
     Reply,
@@ -26,7 +27,7 @@ from ottla.coordination.decision import (
     TimerChange,
     TimerKey,
 )
-from ottla.errors import ErrorCode, OttlaError, RequestFailed, TimedOut
+from ottla.errors import ErrorCode, OttlaError, RecordError, RequestFailed, TimedOut
 from ottla.model.clock import Clock
 from ottla.model.ids import Offset
 from ottla.protocol.message import Message
@@ -60,7 +61,9 @@ class Decided(Protocol):
 class Shard(Protocol):
     """The state machine behind a runtime, with differences between kinds taken away."""
 
-    def replay_batch(self, batch: RecordBatch) -> None: ...
+    def replay_batch(self, batch: RecordBatch, skipped: SkippedRecords) -> None:
+        """Takes over a batch of the log, but for the records in it that cannot be read."""
+        ...
 
     def replay(self, record: NewRecord, producer: ProducerStamp) -> None: ...
 
@@ -100,6 +103,7 @@ class ShardRuntime:
         self._waiting: dict[Ticket, asyncio.Future[Message]] = {}
         self._timers = ShardTimers(self._fire)
         self._commits: set[asyncio.Task[None]] = set()
+        self._skipped = SkippedRecords()
 
     @property
     def is_current(self) -> bool:
@@ -210,8 +214,10 @@ class ShardRuntime:
             await self._replay_log()
         except (OttlaError, OSError) as error:
             if self.is_current:
-                log.error("%s cannot be loaded: %s", self._partition.id, error, exc_info=error)
+                log.error("%s cannot be loaded: %s", self._partition.id, error)
             return
+        if self._skipped:
+            log.error("%s: %s", self._partition.id, self._skipped)
         if self.is_current:
             self._is_loaded = True
             self.carry_out(self._shard.loaded(self._clock.now_ms()))
@@ -247,10 +253,16 @@ class ShardRuntime:
             if region is None:
                 break
             for batch in split(memoryview(read_region(region)), ignore_torn_tail=True):
-                self._shard.replay_batch(batch)
+                self._replay_batch(batch)
                 offset = Offset(batch.next_offset)
             await asyncio.sleep(0)
         return offset
+
+    def _replay_batch(self, batch: RecordBatch) -> None:
+        try:
+            self._shard.replay_batch(batch, self._skipped)
+        except RecordError as error:  # its records cannot even be told apart
+            self._skipped.add(batch.base_offset, error, batch.record_count)
 
     def _append(self, records: tuple[NewRecord, ...], producer: ProducerStamp) -> None:
         if not self.is_current:

@@ -12,6 +12,7 @@ from ottla.broker.marker_delivery import MarkerDelivery
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.shard_runtime import COMMIT_SECONDS_MAX, ShardRuntime
+from ottla.broker.skipped_records import SkippedRecords
 from ottla.cluster.producer_ids import ProducerIds
 from ottla.cluster.store import StoreError
 from ottla.coordination.decision import NewRecord, Ticket, TimerKey
@@ -38,10 +39,14 @@ class TransactionShardOnLog:
         self._delivery = delivery
         self._clock = clock
 
-    def replay_batch(self, batch: RecordBatch) -> None:
-        if not batch.is_control:
-            for record in batch.records():
+    def replay_batch(self, batch: RecordBatch, skipped: SkippedRecords) -> None:
+        if batch.is_control:
+            return
+        for record in batch.records():
+            try:
                 self.transactions.replay(record.key or b"", record.value)
+            except Exception as error:  # whatever somebody wrote must not stop all other ids
+                skipped.add(record.offset, error)
 
     def replay(self, record: NewRecord, _producer: ProducerStamp) -> None:
         self.transactions.replay(record.key, record.value)

@@ -11,7 +11,7 @@ from ottla.broker.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.coordination.transaction.decision import WriteMarkers
-from ottla.errors import ErrorCode, OttlaError
+from ottla.errors import ErrorCode, InvalidProducerEpoch, OttlaError
 from ottla.model.clock import Clock
 from ottla.model.ids import Offset, ProducerId, TopicPartition
 from ottla.records.control import ControlType, EndTransactionMarker, marker_batch
@@ -61,8 +61,12 @@ class MarkerWriter:
         if markers.transaction_version >= SECOND_VERSION:
             known = partition.log.producers.get(markers.producer_id)
             if known is not None and known.epoch >= markers.producer_epoch:
-                # Written before: each transaction of this version has its own epoch. But what is
-                # not committed yet can still be lost.
+                if known.epoch > markers.producer_epoch or known.transaction_start is not None:
+                    # Came late: each transaction of this version ends with an epoch of its own.
+                    raise InvalidProducerEpoch(
+                        markers.producer_id, markers.producer_epoch, known.epoch
+                    )
+                # Written before. But what is not committed yet can still be lost.
                 return partition.log.end_offset
         partition.check_in_sync()
         kind = ControlType.COMMIT if markers.is_commit else ControlType.ABORT

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.shard_runtime import COMMIT_SECONDS_MAX, ShardRuntime
+from ottla.broker.skipped_records import SkippedRecords
 from ottla.coordination.decision import (
     NOTHING,
     Decision,
@@ -44,7 +45,8 @@ class Ledger:
         self.on_timer: Decision = NOTHING
         self.failed_reply: Callable[[Decision, ErrorCode], Decision] = lambda *_: NOTHING
 
-    def replay_batch(self, batch: RecordBatch) -> None:
+    def replay_batch(self, batch: RecordBatch, skipped: SkippedRecords) -> None:
+        del skipped
         self.keys += [record.key for record in batch.records()]
 
     def replay(self, record: NewRecord, producer: ProducerStamp) -> None:

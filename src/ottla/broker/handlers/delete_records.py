@@ -7,7 +7,8 @@ from typing import Final
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.partitions import Partitions
 from ottla.broker.request import RequestContext
-from ottla.errors import ErrorCode, OffsetOutOfRange, OttlaError, PolicyViolation
+from ottla.cluster.image import INTERNAL_TOPICS
+from ottla.errors import ErrorCode, InvalidTopic, OffsetOutOfRange, OttlaError, PolicyViolation
 from ottla.model.ids import Offset
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -61,6 +62,8 @@ class DeleteRecordsHandler:
         index = wanted.partition_index
         try:
             partition = self._partitions.find(topic, index)
+            if topic in INTERNAL_TOPICS:
+                raise InvalidTopic(f"{topic} is an internal topic: its records are the brokers'")
             partition.check_leads()
             log = partition.log
             if not log.settings.is_deleted_by_retention:

@@ -6,7 +6,14 @@ from ottla.broker.cluster_view import ClusterView
 from ottla.broker.controller import Controller
 from ottla.broker.recent_deletions import RecentDeletions
 from ottla.broker.request import RequestContext
-from ottla.errors import ErrorCode, InvalidRequest, OttlaError, UnknownTopic, UnknownTopicId
+from ottla.errors import (
+    ErrorCode,
+    InvalidRequest,
+    InvalidTopic,
+    OttlaError,
+    UnknownTopic,
+    UnknownTopicId,
+)
 from ottla.model.ids import TopicId
 from ottla.protocol.message import NO_UUID
 from ottla.protocol.messages.delete_topics import (
@@ -45,12 +52,19 @@ class DeleteTopicsHandler:
             results.append(result)
             try:
                 name = self._name(wanted)
+                topic = self._view.image.topics[name]
+                result.name, result.topic_id = name, topic.id
+                if topic.is_internal:
+                    # Apache Kafka obeys here, and every group loses its offsets.
+                    raise InvalidTopic(
+                        f"{name} is an internal topic, which is not deleted; to forget what"
+                        " a group has committed, delete the group"
+                    )
                 if name in doomed:
                     raise InvalidRequest("the request names this topic more than once")
             except OttlaError as error:
                 result.error_code, result.error_message = error.code, str(error)
                 continue
-            result.name, result.topic_id = name, self._view.image.topics[name].id
             doomed[name] = result
         await self._delete(doomed)
         return DeleteTopicsResponse(responses=results)

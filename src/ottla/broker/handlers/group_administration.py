@@ -3,6 +3,9 @@ taken apart by the shards that keep them and put together again."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 from ottla.broker.group_coordinator import GroupCoordinator
 from ottla.broker.handlers.group_request import caller_of
 from ottla.broker.request import RequestContext
@@ -21,6 +24,11 @@ from ottla.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from ottla.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+
+GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+"""Read, delete, describe, describe configs and alter configs: as bits, what there is to do with a
+group. Without an authorizer everybody may do all of it."""
 
 
 class ListGroupsHandler:
@@ -51,9 +59,10 @@ class DescribeGroupsHandler:
     async def handle(
         self, request: DescribeGroupsRequest, context: RequestContext
     ) -> DescribeGroupsResponse:
-        return DescribeGroupsResponse(
-            groups=[await self._describe(group_id, context.version) for group_id in request.groups]
-        )
+        groups = [await self._describe(group_id, context.version) for group_id in request.groups]
+        if request.include_authorized_operations:
+            _tell_operations(groups)
+        return DescribeGroupsResponse(groups=groups)
 
     def refuse(self, request: DescribeGroupsRequest, code: ErrorCode) -> Message:
         return refused(request, code)
@@ -76,9 +85,10 @@ class ConsumerGroupDescribeHandler:
     async def handle(
         self, request: consumer.ConsumerGroupDescribeRequest, _context: RequestContext
     ) -> consumer.ConsumerGroupDescribeResponse:
-        return consumer.ConsumerGroupDescribeResponse(
-            groups=[await self._describe(group_id) for group_id in request.group_ids]
-        )
+        groups = [await self._describe(group_id) for group_id in request.group_ids]
+        if request.include_authorized_operations:
+            _tell_operations(groups)
+        return consumer.ConsumerGroupDescribeResponse(groups=groups)
 
     def refuse(self, request: consumer.ConsumerGroupDescribeRequest, code: ErrorCode) -> Message:
         return refused(request, code)
@@ -123,3 +133,9 @@ class DeleteGroupsHandler:
             return [DeletableGroupResult(group_id, error.code, str(error))]
         assert isinstance(response, DeleteGroupsResponse)
         return response.results
+
+
+def _tell_operations(groups: Iterable[DescribedGroup | consumer.DescribedGroup]) -> None:
+    for group in groups:
+        if not group.error_code:
+            group.authorized_operations = GROUP_OPERATIONS

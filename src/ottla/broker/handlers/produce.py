@@ -15,10 +15,13 @@ from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.request import Outcome, Parked, RequestContext, settled
 from ottla.broker.transaction_guard import Codes, TransactionGuard, enrolment
+from ottla.cluster.image import INTERNAL_TOPICS
 from ottla.errors import (
     ErrorCode,
+    InvalidTopic,
     OttlaError,
     ProtocolError,
+    RecordsWithoutKey,
     RequestFailed,
     TimedOut,
     UnsupportedCompression,
@@ -50,6 +53,8 @@ FIRST_VERSION_TOLD_TO_ABORT: Final = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS: Final = 12
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 FIRST_VERSION_WITH_ZSTD: Final = 7
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""Who names itself so may write to internal topics, as with Apache Kafka."""
 
 log = logging.getLogger(__name__)
 
@@ -61,11 +66,19 @@ _producer_of = Struct(">qh").unpack_from
 class _Appending:
     """What holds for all partitions of one request, and what is to be waited for."""
 
-    __slots__ = ("acks", "barred", "transactional_id", "uncommitted", "version")
+    __slots__ = (
+        "acks",
+        "barred",
+        "may_write_internal",
+        "transactional_id",
+        "uncommitted",
+        "version",
+    )
 
-    def __init__(self, request: ProduceRequest, version: int, barred: Codes) -> None:
+    def __init__(self, request: ProduceRequest, context: RequestContext, barred: Codes) -> None:
         self.acks: int = request.acks
-        self.version = version
+        self.version = context.version
+        self.may_write_internal = context.client_id == ADMIN_CLIENT_ID
         self.transactional_id: str | None = request.transactional_id
         self.barred = barred
         self.uncommitted: list[Uncommitted] = []
@@ -103,12 +116,14 @@ class ProduceHandler:
             for topic in request.topic_data:
                 topic.name = self._name(topic.topic_id)
         if request.transactional_id is not None:
-            return self._append_in_transaction(request, version)
-        return self._append_all(request, _Appending(request, version, {}))
+            return self._append_in_transaction(request, context)
+        return self._append_all(request, _Appending(request, context, {}))
 
-    async def _append_in_transaction(self, request: ProduceRequest, version: int) -> Message | None:
-        barred = await self._bar(request, version)
-        return await settled(self._append_all(request, _Appending(request, version, barred)))
+    async def _append_in_transaction(
+        self, request: ProduceRequest, context: RequestContext
+    ) -> Message | None:
+        barred = await self._bar(request, context.version)
+        return await settled(self._append_all(request, _Appending(request, context, barred)))
 
     def _append_all(self, request: ProduceRequest, appending: _Appending) -> Outcome:
         topics = [
@@ -177,6 +192,8 @@ class ProduceHandler:
             if not topic:
                 raise RequestFailed(ErrorCode.UNKNOWN_TOPIC_ID)
             partition = self._partitions.find(topic, data.index)
+            if topic in INTERNAL_TOPICS and not appending.may_write_internal:
+                raise InvalidTopic(f"only brokers write to the internal topic {topic}")
             records = data.records
             if not records:
                 raise RequestFailed(ErrorCode.INVALID_RECORD, "there are no records to append")
@@ -194,7 +211,12 @@ class ProduceHandler:
 
 def _failure(index: int, error: OttlaError) -> PartitionProduceResponse:
     answer = PartitionProduceResponse(index, error.code, -1, error_message=str(error))
-    if error.code is ErrorCode.INVALID_RECORD:
+    if isinstance(error, RecordsWithoutKey):
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(each, "a record of a compacted topic needs a key")
+            for each in error.indexes
+        ]
+    elif error.code is ErrorCode.INVALID_RECORD:
         answer.record_errors = [BatchIndexAndErrorMessage(0, str(error))]
     return answer
 

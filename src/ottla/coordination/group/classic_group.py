@@ -111,7 +111,8 @@ class ClassicGroup:
 
     def supports(self, protocol_type: str, names: list[str]) -> bool:
         """Whether a member with these protocols can be in the group with the others."""
-        if self.is_empty:
+        if not self.members:
+            # Also where the record that says that the group is empty could not be written yet.
             return bool(protocol_type) and bool(names)
         if self.protocol_type != protocol_type:
             return False

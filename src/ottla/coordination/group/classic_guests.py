@@ -214,7 +214,7 @@ class ClassicGuests:
     def leave(
         self, group: ConsumerGroup, leavers: list[MemberIdentity], outcome: Outcome
     ) -> list[MemberResponse]:
-        """Take guests out at their own wish or an administrator's."""
+        """Take members out: guests at their own wish, anybody at an administrator's."""
         responses = []
         leaving: dict[str, None] = {}
         for each in leavers:
@@ -224,14 +224,14 @@ class ClassicGuests:
             code = ErrorCode.NONE
             try:
                 member = group.check_member(member_id, each.group_instance_id)
-                if not member.is_classic or member_id in leaving:
-                    raise RequestFailed(ErrorCode.UNKNOWN_MEMBER_ID)
-                leaving[member_id] = None
+                leaving[member.member_id] = None
             except RequestFailed as refusal:
                 code = refusal.code
             responses.append(
                 MemberResponse(
-                    member_id=member_id, group_instance_id=each.group_instance_id, error_code=code
+                    member_id=each.member_id,
+                    group_instance_id=each.group_instance_id,
+                    error_code=code,
                 )
             )
         if leaving:

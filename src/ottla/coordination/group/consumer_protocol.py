@@ -298,8 +298,9 @@ def _check_epoch(member: ConsumerMember, epoch: int, owned: Partitions | None) -
         return
     raise RequestFailed(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The member is at epoch {member.epoch}, not at {epoch}; "
-        "it must give up its partitions and join again.",
+        f"The consumer group member has a {'smaller' if epoch < member.epoch else 'greater'} member"
+        f" epoch ({epoch}) than the one known by the group coordinator ({member.epoch})."
+        " The member must abandon all its partitions and rejoin.",
     )
 
 

@@ -54,7 +54,7 @@ def describe_classic(group: Group | None, group_id: str, version: int) -> Descri
         described = DescribedGroup(group_id=group_id, group_state=_DEAD)
         if version >= _NOT_FOUND_FROM:
             described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            described.error_message = f"There is no classic group {group_id!r}."
+            described.error_message = _missing(group, group_id, "classic")
         return described
     is_stable = group.state is ClassicState.STABLE
     return DescribedGroup(
@@ -66,6 +66,12 @@ def describe_classic(group: Group | None, group_id: str, version: int) -> Descri
             _described_member(each, group.protocol, is_stable) for each in group.members.values()
         ],
     )
+
+
+def _missing(group: Group | None, group_id: str, kind: str) -> str:
+    if group is None:
+        return f"Group {group_id} not found."
+    return f"Group {group_id} is not a {kind} group."
 
 
 def _described_member(
@@ -89,7 +95,7 @@ def describe_consumer(
         return DescribedConsumerGroup(
             group_id=group_id,
             error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-            error_message=f"There is no consumer group {group_id!r}.",
+            error_message=_missing(group, group_id, "consumer"),
         )
     return DescribedConsumerGroup(
         group_id=group_id,
@@ -110,8 +116,8 @@ def _consumer_member(member: ConsumerMember, group: ConsumerGroup, topics: Topic
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=list(member.topics),
-        subscribed_topic_regex=member.pattern,
-        assignment=_named(member.assigned, topics),
+        subscribed_topic_regex=member.pattern or "",
+        assignment=_named((*member.assigned, *member.revoking), topics),
         target_assignment=_named(group.target.get(member.member_id, ()), topics),
         member_type=_CLASSIC_MEMBER if member.is_classic else _CONSUMER_MEMBER,
     )

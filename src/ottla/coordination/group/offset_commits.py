@@ -193,6 +193,9 @@ class OffsetCommits:
 
     def delete(self, request: OffsetDeleteRequest, call: Call) -> None:
         """Decide an OffsetDelete: of topics the group does not read."""
+        if not request.group_id:
+            call.answer(OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID))
+            return
         group = self._groups.get(request.group_id)
         if group is None:
             call.answer(OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))

@@ -53,4 +53,7 @@ def refresh(stage: Stage, topics: Topics) -> None:
 def begin_epoch(stage: Stage, topics: Topics) -> None:
     """Begin the group's next epoch, for which a new target is due."""
     group = stage.group
-    stage.write(epoch_change(group.group_id, group.epoch + 1, metadata_hash(group, topics)))
+    epoch = group.epoch + 1
+    if not group.epoch and any(each.topics for each in group.members.values()):
+        epoch += 1  # as with Apache Kafka: the group is one epoch, its first subscription another
+    stage.write(epoch_change(group.group_id, epoch, metadata_hash(group, topics)))

@@ -252,3 +252,17 @@ def test_a_join_while_the_assignment_is_awaited_cancels_the_syncs() -> None:
     start_join(runtime)
     code = runtime.answer(waiting, SyncGroupResponse).error_code
     assert code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_a_group_that_lost_its_members_while_nothing_could_be_written_takes_new_ones() -> None:
+    runtime = Runtime()
+    stable_group(runtime, 2)
+    runtime.is_disk_full = True
+    runtime.advance(120_000)
+    assert group_now(runtime).group_state == "PreparingRebalance"
+    assert not group_now(runtime).members
+    member_id = new_member_id(runtime)
+    runtime.is_disk_full = False
+    ticket = runtime.send("join_group", join(member_id))
+    runtime.advance(DELAY_MS)
+    assert joined(runtime, ticket).leader == member_id
