@@ -10,6 +10,7 @@ from typing import Any
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receive_buffers import ReceiveBuffers
 from ottla.net.server_connection import ConnectionLimits, Peer, ServerConnection, Shared
+from ottla.net.turns import Turns
 from ottla.protocol.frames import EncodedResponse
 
 FRAME_BYTES_MAX = 1 << 20
@@ -75,7 +76,7 @@ class WireEnd(asyncio.Transport):
         self._coming = b""
         self._answers = answer
         self.guests = guests or Guests()
-        shared = Shared(self._answer, ReceiveBuffers(), budget or ReceiveBudget(1 << 30))
+        shared = Shared(self._answer, ReceiveBuffers(), budget or ReceiveBudget(1 << 30), Turns())
         limits = ConnectionLimits(FRAME_BYTES_MAX, in_flight_max)
         self.connection = ServerConnection(shared, limits, self.guests)
         self.connection.connection_made(self)
