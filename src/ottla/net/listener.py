@@ -70,6 +70,11 @@ class Listener:
     def connection_count(self) -> int:
         return len(self._connections)
 
+    @property
+    def received_bytes(self) -> int:
+        """What large requests on their way in hold of memory."""
+        return self._budget.reserved_bytes
+
     async def open(self) -> Address:
         """Begins to accept; returns the address with the port it got."""
         loop = asyncio.get_running_loop()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 LEAST_BYTES_PER_SECOND: Final = 16 * 1024
-"""So 1 MiB, the most that clients send at once by default, may take 64 s. Their own timeout is 30 s:
-nobody waits for the answer any more."""
+"""So 1 MiB, the most that clients send at once by default, may take 64 s. Their own timeout is
+30 s: nobody waits for the answer any more."""
 WINDOW_SECONDS: Final = 30.0
 """A request has come whole after so long, or as many bytes of it have come as the rate asks for."""
 CROWDED_WINDOW_SECONDS: Final = 5.0
