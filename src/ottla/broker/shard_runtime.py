@@ -255,10 +255,11 @@ class ShardRuntime:
                 offset = Offset(batch.next_offset)
                 # All shards of a broker load at once: without a line they would hold the loop for
                 # the sum of their turns, and its session with the metadata store might end.
-                if turn.is_over and offset < end:
+                if turn.is_over:
                     await turn.give_way()
                     if not self.is_current:
                         return offset
+            await turn.give_way()
         return offset
 
     def _append(self, records: tuple[NewRecord, ...], producer: ProducerStamp) -> None:
