@@ -37,8 +37,8 @@ from support.wire import Connection  # type: ignore[import-not-found]  # noqa: E
 
 ATTACKERS = 4
 SHOWN_MAX = 4_000
-SETTINGS = {"max.message.bytes": "1048588", "auto.create.topics.enable": "false"}
-CONFIGS = {"fuzz-compact": {"cleanup.policy": "compact"}, "fuzz-gzip": {"compression.type": "gzip"}}
+SETTINGS = {"auto.create.topics.enable": "false"}
+CONFIGS = {"fuzz-compact": {"cleanup_policy": "compact"}, "fuzz-gzip": {"compression_type": "gzip"}}
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Report:
         attacks = ", ".join(f"{count} {kind}" for kind, count in sorted(self.sent.items()))
         return [
             f"seed {self.seed}, {self.seconds:.0f} s: {attacks}",
-            f"normal client: {self.rounds} rounds, longest stall {self.longest_stall_seconds:.2f} s",
+            f"client: {self.rounds} rounds, {self.longest_stall_seconds:.2f} s longest stall",
             f"broker: {self.tracebacks} tracebacks, {self.resident_bytes_max >> 20} MiB at most",
             *([self.trouble[:SHOWN_MAX]] if self.trouble else []),
         ]
@@ -103,7 +103,7 @@ def fuzz(seed: int, seconds: float, folder: Path) -> Report:
     try:
         with Connection(broker.bootstrap_servers) as connection:
             for topic in TOPICS:
-                a_topic(connection, topic, configs=CONFIGS.get(topic, {}))
+                a_topic(connection, topic, **CONFIGS.get(topic, {}))
         return _attack(broker, seed, seconds)
     finally:
         broker.close()

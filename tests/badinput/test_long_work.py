@@ -1,4 +1,4 @@
-"""Requests that are much work, or come in long queues, are answered; others are served meanwhile."""
+"""Requests that are much work, or come in long queues: others are served meanwhile."""
 
 import threading
 from collections.abc import Callable, Iterator
