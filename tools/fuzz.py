@@ -69,7 +69,7 @@ class NormalClient(threading.Thread):
 
     def __init__(self, bootstrap: str, end: float) -> None:
         super().__init__(name="normal client")
-        self._bootstrap = bootstrap
+        self._servers = bootstrap
         self._end = end
         self.rounds = 0
         self.longest_seconds = 0.0
@@ -77,7 +77,7 @@ class NormalClient(threading.Thread):
 
     def run(self) -> None:
         try:
-            with Connection(self._bootstrap, timeout_seconds=120) as connection:
+            with Connection(self._servers, timeout_seconds=120) as connection:
                 topic = a_topic(connection, "normal")
                 while monotonic() < self._end:
                     self._work(connection, topic)

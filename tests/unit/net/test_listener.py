@@ -8,7 +8,7 @@ from pathlib import Path
 from ottla.net.listener import SWEEP_SECONDS
 from ottla.net.pace import CROWDED_WINDOW_SECONDS, LEAST_BYTES_PER_SECOND, WINDOW_SECONDS
 from ottla.protocol.frames import EncodedResponse
-from unit.net.running import pass_time, run
+from unit.net.running import pass_time, run, turns
 from unit.net.served import (
     SMALL_BUFFER,
     DataFile,
@@ -132,7 +132,7 @@ def test_a_client_that_sends_a_long_request_steadily_may_finish() -> None:
                 step = int(LEAST_BYTES_PER_SECOND * SWEEP_SECONDS * 1.5)
                 for start in range(0, len(whole), step):
                     await loop.sock_sendall(steady, whole[start : start + step])
-                    await asyncio.sleep(0.02)
+                    await turns(20)
                     await pass_time(SWEEP_SECONDS)
                 assert await receive(steady, 13) == request(b"x" * 9)
 
@@ -151,7 +151,7 @@ def test_who_sits_on_memory_that_others_wait_for_is_cut_off_soon() -> None:
                 await loop.sock_sendall(waits, request(b"y" * 300_000))
                 for _ in range(2 + int(CROWDED_WINDOW_SECONDS / SWEEP_SECONDS)):
                     await pass_time(SWEEP_SECONDS)
-                    await asyncio.sleep(0.02)
+                    await turns(20)
                 assert await ended(sits)
                 assert await receive(waits, 13) == request(b"y" * 9)
 
