@@ -28,7 +28,7 @@ from support.wire import (
 
 MEGABYTE = 1 << 20
 STALL_SECONDS_MAX = 2.0
-"""Much more than a quiet machine shows, and much less than without turns."""
+"""Much more than a quiet machine shows."""
 
 
 class Stalls:

@@ -22,7 +22,7 @@ OBEYED = {  # what they say would be done: the broker leaves, or everybody is sl
 }
 NAMES = ("fuzz-plain", "fuzz-compact", "fuzz-gzip", "unknown", "", "é", "a" * 300, "__x", "a/b")
 NUMBERS = (-(2**63), -(2**31), -2, -1, 0, 1, 2, 3, 100, 32767, 2**31 - 1, 2**63 - 1)
-WIDTHS = {8: (-128, 127), 16: (-(2**15), 2**15 - 1), 32: (-(2**31), 2**31 - 1)}
+BITS = {"Int8": 8, "Int16": 16, "Int32": 32, "Int64": 64}
 ELEMENTS_MAX = 3
 DEPTH_MAX = 6
 
@@ -111,6 +111,6 @@ def _plain(kind: object, marker: object, random: Random) -> object:
     if kind is float:
         return random.choice((0.0, -1.0, float("nan"), float("inf"), random.random()))
     if kind is int:
-        low, high = WIDTHS.get(getattr(marker, "bits", 0), (-(2**15), 2**15 - 1))
-        return max(low, min(high, random.choice(NUMBERS)))
+        top = 1 << (BITS.get(type(marker).__name__, 8) - 1)
+        return max(-top, min(top - 1, random.choice(NUMBERS)))
     return random.randbytes(random.randint(0, 80))
