@@ -62,6 +62,7 @@ from ottla.model.ids import BrokerId
 from ottla.net.direct_loop import DirectLoop
 from ottla.net.listener import Address, Listener, ListenerLimits
 from ottla.net.server_connection import ConnectionLimits
+from ottla.net.turns import Turns
 from ottla.settings.broker import BrokerSettings
 from ottla.settings.describe import BrokerLayers
 from ottla.settings.listeners import parse_endpoint
@@ -93,6 +94,7 @@ class Broker:
         self._interception = interception
         self._executor = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="ottla-disk")
         self.partitions = Partitions()
+        self._turns = Turns()
 
     @property
     def address(self) -> Address:
@@ -294,6 +296,7 @@ class Broker:
             self.partitions, self._view, self._clock, self._delivery
         )
         for coordinator in (self._groups, self._transactions):
+            coordinator.turns = self._turns
             coordinator.update()
             self._follower.observers.append(coordinator.changed)
         self._transaction_duties = TransactionDuties(
@@ -329,6 +332,7 @@ class Broker:
                 producer_ids=ProducerIds(self._store, view.broker_id),
                 data_directory=self.data_directory,
                 clock=self._clock,
+                turns=self._turns,
             )
         )
         if self._is_member:
@@ -359,7 +363,9 @@ class Broker:
             if settings.queued_max_request_bytes >= 0
             else sys.maxsize,
         )
-        self._listener = Listener(Address(endpoint.host, endpoint.port), dispatch, limits)
+        self._listener = Listener(
+            Address(endpoint.host, endpoint.port), dispatch, limits, self._turns
+        )
         try:
             bound = await self._listener.open()
         except OSError as error:

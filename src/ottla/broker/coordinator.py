@@ -26,6 +26,7 @@ from ottla.coordination.partitioning import partition_of
 from ottla.errors import ErrorCode, OttlaError, RequestFailed, TopicExists
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId, TopicPartition
+from ottla.net.turns import Turns
 
 LOAD_SECONDS_MAX: Final = 1.0
 """How long whoever looks for a coordinator waits for it to be loaded, rather than ask again."""
@@ -76,6 +77,8 @@ class Coordinator(Generic[S]):
         clock: Clock,
     ) -> None:
         self.topic = topic
+        self.turns = Turns()
+        """Where shards that are loaded stand in line; a broker has one line for all its work."""
         self._make_shard = make_shard
         self._partitions = partitions
         self._view = view
@@ -135,7 +138,11 @@ class Coordinator(Generic[S]):
     def _load(self, partition: Partition) -> RunningShard[S]:
         shard = self._make_shard(partition)
         runtime = ShardRuntime(
-            partition, shard, self._clock, commit_seconds_max=self.topic.commit_seconds_max
+            partition,
+            shard,
+            self._clock,
+            commit_seconds_max=self.topic.commit_seconds_max,
+            turns=self.turns,
         )
         loading = asyncio.get_running_loop().create_task(self._run_load(runtime))
         return RunningShard(shard, runtime, loading)

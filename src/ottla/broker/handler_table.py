@@ -92,6 +92,7 @@ from ottla.broker.transaction_markers import MarkerWriter
 from ottla.cluster.producer_ids import ProducerIds
 from ottla.coordination.group.shard import GroupShard
 from ottla.model.clock import Clock
+from ottla.net.turns import Turns
 from ottla.protocol.api import ApiKey
 from ottla.settings.protocol_level import GROUP_FEATURE, NEWEST
 
@@ -114,6 +115,7 @@ class Parts(msgspec.Struct, frozen=True):
     producer_ids: ProducerIds
     data_directory: Path
     clock: Clock
+    turns: Turns
 
 
 def handler_table(parts: Parts) -> HandlerTable:
@@ -148,7 +150,7 @@ def _records(parts: Parts) -> HandlerTable:
         ApiKey.FETCH: FetchHandler(
             partitions, sessions, replica_reads, parts.clock, settings.fetch_max_bytes
         ),
-        ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions),
+        ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions, parts.turns),
         ApiKey.DELETE_RECORDS: DeleteRecordsHandler(partitions, parts.housekeeping),
         ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochHandler(partitions),
     }
@@ -159,7 +161,11 @@ def _topics(parts: Parts) -> HandlerTable:
     deletions = RecentDeletions()
     return {
         ApiKey.METADATA: MetadataHandler(
-            view, parts.creation, deletions, may_create=settings.auto_create_topics_enable
+            view,
+            parts.creation,
+            deletions,
+            may_create=settings.auto_create_topics_enable,
+            turns=parts.turns,
         ),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsHandler(
             view, parts.partitions, parts.absences, settings.max_request_partition_size_limit

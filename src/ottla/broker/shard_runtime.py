@@ -30,6 +30,7 @@ from ottla.coordination.decision import (
 from ottla.errors import ErrorCode, OttlaError, RecordError, RequestFailed, TimedOut
 from ottla.model.clock import Clock
 from ottla.model.ids import Offset
+from ottla.net.turns import Turns
 from ottla.protocol.message import Message
 from ottla.records.batch import RecordBatch, split
 from ottla.records.builder import NO_PRODUCER, BatchBuilder, ProducerStamp
@@ -38,7 +39,7 @@ from ottla.storage.producer_state import Origin
 
 COMMIT_SECONDS_MAX: Final = 5.0
 """How long an answer waits for the replicas unless a coordinator has another limit."""
-LOAD_BYTES_PER_TURN: Final = 256 * 1024
+LOAD_BYTES_PER_READ: Final = 256 * 1024
 
 T = TypeVar("T")
 
@@ -90,7 +91,9 @@ class ShardRuntime:
         clock: Clock,
         *,
         commit_seconds_max: float = COMMIT_SECONDS_MAX,
+        turns: Turns | None = None,
     ) -> None:
+        self._turns = turns or Turns()
         self._partition = partition
         self._leader_epoch = partition.leader_epoch
         self._log = partition.log
@@ -248,14 +251,21 @@ class ShardRuntime:
     async def _replay_from(self, offset: Offset) -> Offset:
         """Replays what there is; between the last record and the return nobody has a turn."""
         source = self._log
+        turn = self._turns.begin()
         while offset < (end := source.end_offset) and self.is_current:
-            region = source.read(offset, bytes_max=LOAD_BYTES_PER_TURN, end=end)
+            region = source.read(offset, bytes_max=LOAD_BYTES_PER_READ, end=end)
             if region is None:
                 break
             for batch in split(memoryview(read_region(region)), ignore_torn_tail=True):
                 self._replay_batch(batch)
                 offset = Offset(batch.next_offset)
-            await asyncio.sleep(0)
+                # All shards of a broker load at once: without a line they would hold the loop for
+                # the sum of their turns, and its session with the metadata store might end.
+                if turn.is_over:
+                    await turn.give_way()
+                    if not self.is_current:
+                        return offset
+            await turn.give_way()
         return offset
 
     def _replay_batch(self, batch: RecordBatch) -> None:

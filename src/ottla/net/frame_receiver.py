@@ -3,9 +3,10 @@
 Invariants:
 1. Connections at rest own no buffer: bytes arrive in one that all connections of a server share.
 2. A frame is a view valid until the end of the turn that received it.
-3. A large frame gets a buffer by `begin_large`, when its owner has room for it: the shared one as
-   it is, where that can be had and the frame fits in; else one of its own, which grows with the
-   bytes that came, not with the size it announced.
+3. A large frame gets a buffer by `begin_large`, when so much of it has come that it is meant, and
+   its owner has room for it: the shared one as it is, if that can be had and the frame fits in;
+   else one of its own, which grows by `grow_large` with the bytes that came, not with the size it
+   announced.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from ottla.net.receive_buffers import BUFFER_BYTES, ReceiveBuffers
 READ_BYTES_MAX: Final = 256 * 1024
 """So much is read at once, except from a client that has sent larger frames before."""
 LARGE_FRAME_BYTES: Final = 64 * 1024
-"""A frame above this that is not complete yet gets a buffer of its own."""
-EAGER_BYTES_MAX: Final = 1024 * 1024
-"""As much of an announced frame is allocated before any of it has come."""
+"""A frame of which more than this has come, and which is not complete, gets a buffer of its own."""
 FRAME_BYTES_MIN: Final = 8
 PREFIX_BYTES: Final = 4
 
@@ -59,6 +58,26 @@ class FrameReceiver:
         """The size of a large frame that has begun to come; 0 where there is none."""
         self.expects_large = False
         """Whether the client has sent a large frame before, and is likely to send another."""
+
+    @property
+    def has_buffer(self) -> bool:
+        """Whether a large frame is coming into a buffer of its own."""
+        return self._large is not None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether bytes are left that came with the frame handed out last."""
+        return self._start < self._end
+
+    @property
+    def missing_bytes(self) -> int:
+        """How much more memory the large frame needs before anything more can come; mostly 0."""
+        large = self._large
+        if large is None:
+            return self._first_size() if self.large_bytes else 0
+        if self._borrowed is not None or self._large_filled < len(large):
+            return 0
+        return min(self.large_bytes, 2 * len(large)) - len(large)
 
     @property
     def kept_bytes(self) -> int:
@@ -122,7 +141,7 @@ class FrameReceiver:
         if available >= PREFIX_BYTES:
             (size,) = _unpack_size(self._buffers.shared, start)
             is_whole = size <= available - PREFIX_BYTES
-            if LARGE_FRAME_BYTES < size <= self._frame_bytes_max and not is_whole:
+            if available > LARGE_FRAME_BYTES and size <= self._frame_bytes_max and not is_whole:
                 self.large_bytes = size
                 return True
         if available:
@@ -140,13 +159,12 @@ class FrameReceiver:
         start, kept = self._start, self._kept
         received = memoryview(kept) if kept else self._buffers.shared[start : self._end]
         received = received[PREFIX_BYTES:]
+        size = self._first_size()
         self._start = self._end = 0
         self._kept = b""
         self._large_filled = len(received)
         self._borrowed = self._borrow()
         if self._borrowed is None:
-            # More than has come, which one read of a shared buffer may bring past the eager limit.
-            size = min(self.large_bytes, max(EAGER_BYTES_MAX, 2 * len(received)))
             self._large = memoryview(bytearray(size))
             self._large_start = 0
         else:
@@ -157,11 +175,24 @@ class FrameReceiver:
             self._large_start = 0
         self._large[: len(received)] = received
 
+    def grow_large(self) -> None:
+        """Gives the large frame the memory it is missing."""
+        large = self._large
+        assert large is not None
+        grown = bytearray(len(large) + self.missing_bytes)
+        grown[: len(large)] = large
+        self._large = memoryview(grown)
+
     def close(self) -> None:
         """Nothing more will come."""
         if self._borrowed is not None:
             self._give_back(self._borrowed)
         self._large = None
+
+    def _first_size(self) -> int:
+        """A frame of the usual size gets all its memory at once; one read may bring more of it."""
+        come = len(self._kept) or self._end - self._start
+        return min(self.large_bytes, max(BUFFER_BYTES, 2 * come))
 
     def _borrow(self) -> memoryview | None:
         return self._buffers.lend_shared() if self.large_bytes <= BUFFER_BYTES else None
@@ -176,8 +207,4 @@ class FrameReceiver:
             self._large = None
             self.large_bytes = 0
             return large[start : start + size]
-        if self._large_filled == len(large):
-            grown = bytearray(min(size, 2 * len(large)))
-            grown[: len(large)] = large
-            self._large = memoryview(grown)
         return None

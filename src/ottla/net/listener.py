@@ -11,14 +11,14 @@ import msgspec
 
 from ottla.net.direct_loop import served_directly
 from ottla.net.own_machine import send_unpaced
+from ottla.net.pace import Pace
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receive_buffers import ReceiveBuffers
 from ottla.net.server_connection import Answer, ConnectionLimits, ServerConnection, Shared
+from ottla.net.turns import Turns
 
 BACKLOG: Final = 4096
-SWEEP_SECONDS: Final = 10.0
-STALLED_SECONDS_MAX: Final = 60.0
-"""How long a client may pause in the middle of a request; it holds memory meanwhile."""
+SWEEP_SECONDS: Final = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +46,22 @@ class ListenerLimits(msgspec.Struct, frozen=True):
 class Listener:
     """One listening address and its open connections."""
 
-    def __init__(self, address: Address, answer: Answer, limits: ListenerLimits) -> None:
+    def __init__(
+        self,
+        address: Address,
+        answer: Answer,
+        limits: ListenerLimits,
+        turns: Turns | None = None,
+    ) -> None:
         self.address = address
         self._limits = limits
         self._connections: dict[ServerConnection, float] = {}
         """In the order they came, with when each was last found to be active."""
         self._per_ip: Counter[str] = Counter()
-        self._shared = Shared(answer, ReceiveBuffers(), ReceiveBudget(limits.receive_bytes_max))
+        self._budget = ReceiveBudget(limits.receive_bytes_max)
+        self._shared = Shared(answer, ReceiveBuffers(), self._budget, turns or Turns())
+        self._paces: dict[ServerConnection, Pace] = {}
+        """Of those that were in the middle of a request when last looked at."""
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Future[None] | None = None
@@ -60,6 +69,11 @@ class Listener:
     @property
     def connection_count(self) -> int:
         return len(self._connections)
+
+    @property
+    def received_bytes(self) -> int:
+        """What large requests on their way in hold of memory."""
+        return self._budget.reserved_bytes
 
     async def open(self) -> Address:
         """Begins to accept; returns the address with the port it got."""
@@ -122,6 +136,7 @@ class Listener:
         if connection not in self._connections:
             return
         del self._connections[connection]
+        self._paces.pop(connection, None)
         host = connection.peer.host
         self._per_ip[host] -= 1
         if self._per_ip[host] <= 0:
@@ -130,19 +145,37 @@ class Listener:
             self._all_closed.set_result(None)
 
     def _sweep(self) -> None:
-        """Closes connections that neither sent nor were sent anything for too long."""
+        """Closes connections that neither sent nor were sent anything for too long, and those
+        whose request comes too slowly."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         oldest = now - self._limits.idle_ms_max / 1000
-        stalled = now - STALLED_SECONDS_MAX
         for connection, last_active in tuple(self._connections.items()):
             if connection.was_active:
                 connection.was_active = False
                 self._connections[connection] = now
-            elif last_active < stalled and connection.is_mid_request:
-                log.info("closing the connection of %s: it stopped mid-request", connection.peer)
-                connection.abort()
             elif last_active < oldest and connection.is_idle:
                 log.info("closing the idle connection of %s", connection.peer)
                 connection.abort()
+            if self._is_too_slow(connection, now):
+                log.info(
+                    "closing the connection of %s: its request comes too slowly (%d bytes"
+                    " have come)",
+                    connection.peer,
+                    connection.request_bytes,
+                )
+                connection.abort()
         self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def _is_too_slow(self, connection: ServerConnection, now: float) -> bool:
+        is_new = connection.has_finished_request
+        connection.has_finished_request = False
+        if not connection.is_mid_request:
+            self._paces.pop(connection, None)
+            return False
+        pace = self._paces.get(connection)
+        if pace is None or is_new:
+            self._paces[connection] = Pace(now, connection.request_bytes)
+            return False
+        is_others_room = connection.holds_room and self._budget.is_waited_for
+        return pace.is_too_slow(now, connection.request_bytes, are_others_waiting=is_others_room)

@@ -4,7 +4,8 @@ Does not know what a frame means; `answer` does, and says at once or by a future
 
 Invariants:
 1. Replies leave in the order in which their requests came, whatever order they are ready in.
-2. All frames of one read are handled before anything is written, and their replies leave together.
+2. All frames of one read are handled before anything is written, and their replies leave together,
+   unless they take longer than a turn: then the rest waits in line with others like it.
 3. A client that does not read its replies, or has too many requests waiting, is not read from.
 """
 
@@ -14,6 +15,7 @@ import asyncio
 import logging
 import socket
 from collections import deque
+from time import perf_counter
 from typing import Final, Protocol, cast
 
 import msgspec
@@ -21,9 +23,10 @@ import msgspec
 from ottla.errors import ProtocolError
 from ottla.net.frame_receiver import FrameReceiver
 from ottla.net.promise import Promise
-from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.receive_budget import ReceiveBudget, Room
 from ottla.net.receive_buffers import BUFFER_BYTES, ReceiveBuffers
 from ottla.net.reply_sender import ReplySender
+from ottla.net.turns import TURN_SECONDS, Turns
 from ottla.protocol.frames import EncodedResponse as Reply
 
 UNSENT_BYTES_MAX: Final = 1024 * 1024
@@ -73,6 +76,7 @@ class Shared(msgspec.Struct, frozen=True):
     answer: Answer
     buffers: ReceiveBuffers
     budget: ReceiveBudget
+    turns: Turns
 
 
 class ServerConnection(asyncio.BufferedProtocol):
@@ -81,7 +85,8 @@ class ServerConnection(asyncio.BufferedProtocol):
     def __init__(self, shared: Shared, limits: ConnectionLimits, register: Register) -> None:
         self._answer = shared.answer
         self._budget = shared.budget
-        self._reserved_bytes = 0
+        self._turns = shared.turns
+        self._room: Room | None = None
         self._in_flight_max = limits.in_flight_max
         self._register = register
         self._receiver = FrameReceiver(shared.buffers, limits.frame_bytes_max)
@@ -92,10 +97,13 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._is_open = False
         self._is_paused = False
         self._is_draining = False
-        self._awaits_room = False
+        self._is_in_line = False
+        self._socket: socket.socket | None = None
         self.peer = Peer("?", 0)
         self.was_active = True
         """Whether anything came or left since the listener looked last."""
+        self.has_finished_request = True
+        """Whether a request came whole since the listener looked last."""
 
     # --- asyncio's calls ---
 
@@ -112,6 +120,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         its_socket = transport.get_extra_info("socket")
         if its_socket is not None:
+            self._socket = its_socket
             its_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
@@ -142,7 +151,6 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._is_open = False
         self._transport = None
         self._receiver.close()
-        self._budget.leave(self._room_granted)
         self._release_room()
         self._register.forget(self)
 
@@ -173,25 +181,30 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _handle_frames(self) -> None:
         receiver = self._receiver
         is_stopped = self._must_pause()
+        # Others in line have waited longer: one request goes ahead of them, not all of a read.
+        seconds = 0.0 if self._turns.is_anybody_waiting else TURN_SECONDS
+        end = perf_counter() + seconds
         try:
             while not is_stopped and (frame := receiver.next_frame()) is not None:
                 self._accept(self._answer(frame, self.peer))
-                if self._reserved_bytes:
+                self.has_finished_request = True
+                if self._room is not None:
                     self._release_room()
-                is_stopped = self._must_pause()
+                is_stopped = self._must_pause() or (receiver.has_more and perf_counter() >= end)
         except ProtocolError as error:
             log.info("closing the connection of %s: %s", self.peer, error)
             self._sender.send()
             self._close()
             return
-        if receiver.settle():
+        if receiver.settle() or receiver.missing_bytes:
             self._ask_for_room()
         self._sender.send()
         if self._must_pause():
             self._pause()
         elif is_stopped and receiver.kept_bytes:
-            # Sending made room: the frames left may be whole, and nothing more need come for them.
-            self._loop.call_soon(self._handle_kept)
+            # The turn is over, or sending made room: the frames left may be whole, and nothing
+            # more need come for them.
+            self._stand_in_line()
 
     def _accept(self, reply: Reply | Promised | None) -> None:
         if reply is None:
@@ -230,31 +243,45 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Whether a request has come in part."""
         return self._receiver.kept_bytes > 0 and not self._is_paused
 
+    @property
+    def request_bytes(self) -> int:
+        """How much has come of the request that has come in part."""
+        return self._receiver.kept_bytes
+
+    @property
+    def holds_room(self) -> bool:
+        """Whether others may have to wait for memory until that request is whole."""
+        return self._room is not None
+
     def _ask_for_room(self) -> None:
-        size_bytes = self._receiver.large_bytes
-        if self._budget.reserve(size_bytes):
-            self._reserved_bytes = size_bytes
-            self._receiver.begin_large()
-            return
-        self._receiver.keep()
-        self._awaits_room = True
-        self._budget.wait(size_bytes, self._room_granted)
+        receiver = self._receiver
+        room = self._room
+        if room is None:
+            room = self._room = Room(receiver.large_bytes, self._room_granted)
+        if self._budget.reserve(room, receiver.missing_bytes):
+            self._use_room()
+        elif not receiver.has_buffer:
+            receiver.keep()
 
     def _room_granted(self) -> None:
-        self._awaits_room = False
-        self._reserved_bytes = self._receiver.large_bytes
-        self._receiver.begin_large()
+        self._use_room()
         self._resume_if_possible()
 
+    def _use_room(self) -> None:
+        if self._receiver.has_buffer:
+            self._receiver.grow_large()
+        else:
+            self._receiver.begin_large()
+
     def _release_room(self) -> None:
-        size_bytes, self._reserved_bytes = self._reserved_bytes, 0
-        if size_bytes:
-            self._budget.release(size_bytes)
+        room, self._room = self._room, None
+        if room is not None:
+            self._budget.release(room)
 
     def _must_pause(self) -> bool:
         return (
             not self._is_open
-            or self._awaits_room
+            or (self._room is not None and self._room.wanted_bytes > 0)
             or self._sender.unsent_bytes > UNSENT_BYTES_MAX
             or len(self._waiting) >= self._in_flight_max
         )
@@ -265,20 +292,43 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _resume_if_possible(self) -> None:
-        if self._is_paused and not self._is_draining and not self._must_pause():
-            assert self._transport is not None
-            self._is_paused = False
-            self._transport.resume_reading()
-            if self._receiver.kept_bytes:
-                self._loop.call_soon(self._handle_kept)
-
-    def _handle_kept(self) -> None:
-        """Goes on with frames that had been received before the pause."""
-        if self._transport is None or self._is_paused:
+        if not self._is_paused or self._is_draining or self._is_in_line or self._must_pause():
             return
+        if self._receiver.kept_bytes:
+            self._stand_in_line()
+        else:
+            self._read_again()
+
+    def _read_again(self) -> None:
+        assert self._transport is not None
+        self._is_paused = False
+        self._transport.resume_reading()
+
+    def _stand_in_line(self) -> None:
+        """Leaves the rest of what came for the next turn; nothing more is read until then."""
+        if not self._is_in_line:
+            self._is_in_line = True
+            self._pause()
+            self._turns.wait(self._take_turn)
+
+    def _take_turn(self) -> None:
+        """Goes on with frames that had been received before."""
+        self._is_in_line = False
+        if self._transport is None or self._is_draining or self._must_pause():
+            return  # If it is still to go on, whatever it waits for resumes it.
+        if self._has_gone():
+            self.abort()
+            return
+        self._read_again()
         self._receiver.buffer()
         self._receiver.received(0)
         self._handle_frames()
+
+    def _has_gone(self) -> bool:
+        """Whether the client has left with requests unanswered: nobody wants those any more."""
+        return self._socket is not None and bool(
+            self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        )
 
     # --- replies ---
 

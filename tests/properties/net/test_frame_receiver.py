@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.errors import FrameTooLarge
-from ottla.net.frame_receiver import EAGER_BYTES_MAX, READ_BYTES_MAX, FrameReceiver
+from ottla.net.frame_receiver import LARGE_FRAME_BYTES, READ_BYTES_MAX, FrameReceiver
 from ottla.net.receive_buffers import BUFFER_BYTES, LENT_MAX, ReceiveBuffers
 
 FRAME_BYTES_MAX = 2 * 1024 * 1024
@@ -50,6 +50,8 @@ class Client:
             if waits:
                 receiver.keep()
             receiver.begin_large()
+        elif receiver.missing_bytes:
+            receiver.grow_large()
 
 
 frames_of_sizes = st.lists(
@@ -157,19 +159,37 @@ def test_a_size_out_of_bounds_is_refused_before_its_bytes_come(size: int) -> Non
         receiver.next_frame()
 
 
-def test_an_announced_frame_takes_no_more_memory_than_the_eager_limit() -> None:
-    receiver = a_receiver()
-    receiver.buffer()[:5] = struct.pack(">i", FRAME_BYTES_MAX) + b"x"
-    receiver.received(5)
+def come(receiver: FrameReceiver, data: bytes) -> None:
+    receiver.buffer(BUFFER_BYTES)[: len(data)] = data
+    receiver.received(len(data))
     assert receiver.next_frame() is None
+
+
+def test_an_announced_frame_takes_no_memory_before_a_good_part_of_it_has_come() -> None:
+    receiver = a_receiver()
+    come(receiver, struct.pack(">i", FRAME_BYTES_MAX) + b"x" * (LARGE_FRAME_BYTES - 4))
+    assert not receiver.settle()
+    assert receiver.missing_bytes == 0
+    come(receiver, b"x")
+    assert receiver.settle()
+    assert receiver.missing_bytes == BUFFER_BYTES
+
+
+def test_a_frame_gets_twice_the_memory_that_its_bytes_have_filled() -> None:
+    receiver = a_receiver()
+    come(receiver, struct.pack(">i", FRAME_BYTES_MAX) + b"x" * LARGE_FRAME_BYTES)
     assert receiver.settle()
     receiver.begin_large()
-    assert receiver.kept_bytes == 1
-    assert len(receiver.buffer()) == EAGER_BYTES_MAX - 1
+    come(receiver, b"x" * (BUFFER_BYTES - LARGE_FRAME_BYTES - 1))
+    assert receiver.missing_bytes == 0
+    come(receiver, b"x")
+    assert receiver.missing_bytes == FRAME_BYTES_MAX - BUFFER_BYTES
+    receiver.grow_large()
+    assert len(receiver.buffer()) == FRAME_BYTES_MAX - BUFFER_BYTES
 
 
-@pytest.mark.parametrize("come", [EAGER_BYTES_MAX, EAGER_BYTES_MAX + 1, BUFFER_BYTES - 4])
-def test_one_read_may_bring_more_of_a_frame_than_the_eager_limit(come: int) -> None:
+@pytest.mark.parametrize("come", [READ_BYTES_MAX, BUFFER_BYTES - 5, BUFFER_BYTES - 4])
+def test_one_read_may_bring_any_part_of_a_frame(come: int) -> None:
     client = Client(ReceiveBuffers(), [b"x" * FRAME_BYTES_MAX, b"y" * FRAME_BYTES_MAX])
     while client.has_more:
         client.read(4 + come, BUFFER_BYTES)

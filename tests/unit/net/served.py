@@ -28,10 +28,15 @@ class Limits:
     connections: int = 100
     per_ip: int = 100
     idle_ms: int = 600_000
+    receive_bytes: int = 1 << 24
 
     def given(self) -> ListenerLimits:
         return ListenerLimits(
-            ConnectionLimits(1 << 20, 100), self.connections, self.per_ip, self.idle_ms, 1 << 24
+            ConnectionLimits(1 << 20, 100),
+            self.connections,
+            self.per_ip,
+            self.idle_ms,
+            self.receive_bytes,
         )
 
 

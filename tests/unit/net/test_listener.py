@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ottla.net.listener import STALLED_SECONDS_MAX, SWEEP_SECONDS
+from ottla.net.listener import SWEEP_SECONDS
+from ottla.net.pace import CROWDED_WINDOW_SECONDS, LEAST_BYTES_PER_SECOND, WINDOW_SECONDS
 from ottla.protocol.frames import EncodedResponse
-from unit.net.running import pass_time, run
+from unit.net.running import pass_time, run, turns
 from unit.net.served import (
     SMALL_BUFFER,
     DataFile,
@@ -100,9 +101,59 @@ def test_a_client_that_stops_in_the_middle_of_a_request_is_cut_off() -> None:
                 await loop.sock_sendall(silent, request(b"a request"))
                 await receive(silent, 13)
                 await pass_time(SWEEP_SECONDS)
-                await pass_time(STALLED_SECONDS_MAX + 1)
+                await pass_time(WINDOW_SECONDS + 1)
                 assert await ended(stalled)
                 await wait_until(lambda: listener.connection_count == 1)
+
+    run(scenario())
+
+
+def test_a_client_that_sends_a_request_byte_by_byte_is_cut_off() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with listening(reply, Limits(idle_ms=3_600_000)) as listener:
+            with await connect(listener) as slow:
+                for byte in request(b"x" * 100)[:20]:
+                    await loop.sock_sendall(slow, bytes([byte]))
+                    await pass_time(SWEEP_SECONDS)
+                    if not listener.connection_count:
+                        break
+                assert await ended(slow)
+
+    run(scenario())
+
+
+def test_a_client_that_sends_a_long_request_steadily_may_finish() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        whole = request(b"x" * 1_000_000)
+        async with listening(lambda name: reply(name[:9]), Limits(idle_ms=3_600_000)) as listener:
+            with await connect(listener) as steady:
+                step = int(LEAST_BYTES_PER_SECOND * SWEEP_SECONDS * 1.5)
+                for start in range(0, len(whole), step):
+                    await loop.sock_sendall(steady, whole[start : start + step])
+                    await turns(20)
+                    await pass_time(SWEEP_SECONDS)
+                assert await receive(steady, 13) == request(b"x" * 9)
+
+    run(scenario())
+
+
+def test_who_sits_on_memory_that_others_wait_for_is_cut_off_soon() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        begun = request(b"x" * 300_000)[:150_000]
+        limits = Limits(idle_ms=3_600_000, receive_bytes=400_000)
+        async with listening(lambda name: reply(name[:9]), limits) as listener:
+            with await connect(listener) as sits, await connect(listener) as waits:
+                await loop.sock_sendall(sits, begun)
+                await wait_until(lambda: listener.received_bytes > 0)
+                await loop.sock_sendall(waits, request(b"y" * 300_000))
+                for _ in range(2 + int(CROWDED_WINDOW_SECONDS / SWEEP_SECONDS)):
+                    await pass_time(SWEEP_SECONDS)
+                    await turns(20)
+                assert await ended(sits)
+                assert await receive(waits, 13) == request(b"y" * 9)
 
     run(scenario())
 

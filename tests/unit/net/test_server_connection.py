@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.errors import ProtocolError
-from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.receive_budget import ReceiveBudget, Room
+from ottla.net.receive_buffers import BUFFER_BYTES
 from ottla.net.server_connection import UNSENT_BYTES_MAX
+from ottla.net.turns import TURN_SECONDS, Turns
 from ottla.protocol.frames import EncodedResponse
 from unit.net.running import run, turns
+from unit.net.served import connect, listening, wait_until
 from unit.net.wire_end import (
     FRAME_BYTES_MAX,
     Answered,
@@ -211,14 +215,15 @@ def test_large_requests_wait_for_memory_in_line_and_come_whole() -> None:
 def test_a_client_that_vanishes_gives_its_memory_back(waits: bool) -> None:
     async def scenario() -> None:
         budget = ReceiveBudget(300_000)
+        other = Room(300_000, lambda: None)
         if waits:
-            assert budget.reserve(300_000)
+            assert budget.reserve(other, 300_000)
         wire = WireEnd(lambda _name: None, budget=budget)
         wire.send(request(bytes(200_000))[:100_000])
         wire.vanish()
         await turns()
         if waits:
-            budget.release(300_000)
+            budget.release(other)
         assert budget.reserved_bytes == 0
         assert not wire.guests.present
 
@@ -351,6 +356,87 @@ def test_draining_ends_when_the_last_request_turns_out_to_have_no_reply() -> Non
         promises.given[b"acks none"].set_result(None)
         await turns()
         assert not wire.guests.present
+
+    run(scenario())
+
+
+class Slow:
+    """Answers at once, after so long that a turn is over."""
+
+    def __init__(self) -> None:
+        self.order: list[bytes] = []
+
+    def __call__(self, name: bytes) -> Answered:
+        end = perf_counter() + 2 * TURN_SECONDS
+        while perf_counter() < end:
+            pass
+        self.order.append(name)
+        return reply(name)
+
+
+def test_a_turn_ends_by_time_and_the_rest_follows_in_order() -> None:
+    async def scenario() -> None:
+        wire = WireEnd(Slow())
+        wire.send(stream(names(5)))
+        assert wire.handled == names(1)
+        assert wire.replies == names(1), "what is done leaves before the next turn"
+        assert wire.is_paused
+        await turns(30)
+        assert wire.replies == names(5)
+        assert not wire.is_paused
+
+    run(scenario())
+
+
+def test_connections_with_many_requests_have_their_turns_by_turns() -> None:
+    async def scenario() -> None:
+        slow, line = Slow(), Turns()
+        ends = [WireEnd(slow, line=line) for _ in range(3)]
+        for letter, end in zip(b"abc", ends, strict=True):
+            end.send(stream([bytes([letter]) * 8] * 3))
+        await turns(60)
+        assert bytes(name[0] for name in slow.order) == b"abcabcabc"
+
+    run(scenario())
+
+
+def test_one_request_alone_does_not_wait_behind_long_queues() -> None:
+    async def scenario() -> None:
+        line = Turns()
+        busy, alone = WireEnd(Slow(), line=line), WireEnd(reply, line=line)
+        busy.send(stream(names(50)))
+        alone.send(request(b"just one"))
+        assert alone.replies == [b"just one"]
+        assert len(busy.handled) == 1
+
+    run(scenario())
+
+
+def test_requests_of_a_client_that_has_gone_are_not_worked_off() -> None:
+    async def scenario() -> None:
+        slow = Slow()
+        async with listening(slow) as listener:
+            client = await connect(listener)
+            await asyncio.get_running_loop().sock_sendall(client, stream(names(1_000)))
+            await wait_until(lambda: len(slow.order) > 0)
+            client.close()
+            await wait_until(lambda: not listener.connection_count)
+        assert len(slow.order) < 100
+
+    run(scenario())
+
+
+def test_two_requests_that_announce_much_and_send_little_do_not_stop_others() -> None:
+    async def scenario() -> None:
+        budget = ReceiveBudget(2 * BUFFER_BYTES)
+        slow = [WireEnd(lambda _name: None, budget=budget) for _ in range(2)]
+        for wire in slow:
+            wire.send(request(bytes(FRAME_BYTES_MAX))[:100_000])
+        other = WireEnd(lambda name: reply(name[:8]), budget=budget)
+        other.send(request(b"a" * 500_000)[:200_000])
+        other.send(request(b"a" * 500_000)[200_000:])
+        await turns()
+        assert other.replies == [b"a" * 8]
 
     run(scenario())
 

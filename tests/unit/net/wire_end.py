@@ -10,9 +10,10 @@ from typing import Any
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receive_buffers import ReceiveBuffers
 from ottla.net.server_connection import ConnectionLimits, Peer, ServerConnection, Shared
+from ottla.net.turns import Turns
 from ottla.protocol.frames import EncodedResponse
 
-FRAME_BYTES_MAX = 1 << 20
+FRAME_BYTES_MAX = 4 << 20
 Answered = EncodedResponse | asyncio.Future[EncodedResponse | None] | None
 
 
@@ -62,6 +63,7 @@ class WireEnd(asyncio.Transport):
         in_flight_max: int = 100,
         budget: ReceiveBudget | None = None,
         guests: Guests | None = None,
+        line: Turns | None = None,
     ) -> None:
         super().__init__()
         self.handled: list[bytes] = []
@@ -75,7 +77,8 @@ class WireEnd(asyncio.Transport):
         self._coming = b""
         self._answers = answer
         self.guests = guests or Guests()
-        shared = Shared(self._answer, ReceiveBuffers(), budget or ReceiveBudget(1 << 30))
+        budget = budget or ReceiveBudget(1 << 30)
+        shared = Shared(self._answer, ReceiveBuffers(), budget, line or Turns())
         limits = ConnectionLimits(FRAME_BYTES_MAX, in_flight_max)
         self.connection = ServerConnection(shared, limits, self.guests)
         self.connection.connection_made(self)

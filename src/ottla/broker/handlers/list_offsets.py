@@ -11,6 +11,7 @@ from ottla.broker.partitions import Partitions
 from ottla.broker.request import RequestContext
 from ottla.errors import ErrorCode, OttlaError, RequestFailed
 from ottla.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset
+from ottla.net.turns import Turns
 from ottla.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -39,25 +40,24 @@ class _Found(msgspec.Struct, frozen=True):
 class ListOffsetsHandler:
     """Finds offsets."""
 
-    def __init__(self, partitions: Partitions) -> None:
+    def __init__(self, partitions: Partitions, turns: Turns | None = None) -> None:
         self._partitions = partitions
+        self._turns = turns or Turns()
 
     async def handle(
         self, request: ListOffsetsRequest, context: RequestContext
     ) -> ListOffsetsResponse:
         committed_only = request.isolation_level == READ_COMMITTED
-        return ListOffsetsResponse(
-            topics=[
-                ListOffsetsTopicResponse(
-                    topic.name,
-                    [
-                        self._answer(topic.name, wanted, context.version, committed_only)
-                        for wanted in topic.partitions
-                    ],
-                )
-                for topic in request.topics
-            ]
-        )
+        answered = []
+        turn = self._turns.begin()
+        for topic in request.topics:
+            found = []
+            for wanted in topic.partitions:
+                found.append(self._answer(topic.name, wanted, context.version, committed_only))
+                if turn.is_over:
+                    await turn.give_way()
+            answered.append(ListOffsetsTopicResponse(topic.name, found))
+        return ListOffsetsResponse(topics=answered)
 
     def refuse(self, request: ListOffsetsRequest, code: ErrorCode) -> ListOffsetsResponse:
         return ListOffsetsResponse(

@@ -12,6 +12,7 @@ from ottla.cluster.changes import objection_to_topic_name
 from ottla.cluster.image import TopicImage
 from ottla.errors import ErrorCode, OttlaError, RequestFailed
 from ottla.model.ids import TopicId
+from ottla.net.turns import Turns
 from ottla.protocol.message import NO_UUID
 from ottla.protocol.messages.metadata import (
     MetadataRequest,
@@ -24,6 +25,7 @@ from ottla.protocol.messages.metadata import (
 
 CREATED_AT_ONCE_MAX: Final = 500
 """How many unknown topics one request brings into being."""
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 12
 
 
 class MetadataHandler:
@@ -36,17 +38,21 @@ class MetadataHandler:
         deletions: RecentDeletions,
         *,
         may_create: bool,
+        turns: Turns | None = None,
     ) -> None:
         self._view = view
         self._creation = creation
         self._deletions = deletions
         self._may_create = may_create
+        self._turns = turns or Turns()
 
     async def handle(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
         topics = request.topics
         if topics is None or (context.version == 0 and not topics):
             described = [_topic(topic) for topic in self._view.image.topics.values()]
         else:
+            if context.version < FIRST_VERSION_WITH_TOPIC_IDS:
+                _check_named(topics, context.version)
             may_create = self._may_create and request.allow_auto_topic_creation
             missing = self._missing(topics) if may_create else []
             failed: dict[str, OttlaError] = {}
@@ -55,7 +61,7 @@ class MetadataHandler:
                 # A client that is told this asks again, and others get their turn in between.
                 later = RequestFailed(ErrorCode.LEADER_NOT_AVAILABLE)
                 failed |= dict.fromkeys(missing[CREATED_AT_ONCE_MAX:], later)
-            described = [self._described(wanted, failed) for wanted in topics]
+            described = await self._describe(topics, failed)
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(broker.id, broker.host, broker.port, broker.rack)
@@ -69,11 +75,22 @@ class MetadataHandler:
     def refuse(self, request: MetadataRequest, code: ErrorCode) -> MetadataResponse:
         return MetadataResponse(
             topics=[
-                MetadataResponseTopic(code, wanted.name, wanted.topic_id)
+                MetadataResponseTopic(code, wanted.name or "", wanted.topic_id)
                 for wanted in request.topics or []
             ],
             error_code=code,
         )
+
+    async def _describe(
+        self, topics: list[MetadataRequestTopic], failed: dict[str, OttlaError]
+    ) -> list[MetadataResponseTopic]:
+        described = []
+        turn = self._turns.begin()
+        for wanted in topics:
+            described.append(self._described(wanted, failed))
+            if turn.is_over:
+                await turn.give_way()
+        return described
 
     def _missing(self, topics: list[MetadataRequestTopic]) -> list[str]:
         """What may be created. Users of a deleted topic hear of it once before it comes anew."""
@@ -99,6 +116,16 @@ class MetadataHandler:
         error = failed.get(wanted.name) or objection_to_topic_name(wanted.name)
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is None else error.code
         return MetadataResponseTopic(code, wanted.name)
+
+
+def _check_named(topics: list[MetadataRequestTopic], version: int) -> None:
+    """Refuses, as Apache Kafka does: answers of these versions have no place for a null name."""
+    for wanted in topics:
+        if wanted.name is None or wanted.topic_id != NO_UUID:
+            raise RequestFailed(
+                ErrorCode.INVALID_REQUEST,
+                f"Metadata version {version} asks by name; a topic id needs version 12",
+            )
 
 
 def _topic(topic: TopicImage) -> MetadataResponseTopic:

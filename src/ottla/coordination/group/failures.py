@@ -59,10 +59,14 @@ _AFTER_FAILED_WRITE: Final = {
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 """What a client is told when the coordinator's own write failed."""
+_TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
-def code_after_failed_write(code: ErrorCode) -> ErrorCode:
+def code_after_failed_write(code: ErrorCode, response: Message | None = None) -> ErrorCode:
     """What to tell clients of a failed write: something they know how to handle."""
+    if code in _TOO_LARGE and isinstance(response, OffsetCommitResponse | TxnOffsetCommitResponse):
+        # Apache Kafka's coordinator says UNKNOWN_SERVER_ERROR, from which nobody learns the cause.
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     return _AFTER_FAILED_WRITE.get(code, code)
 
 

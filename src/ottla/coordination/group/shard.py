@@ -151,9 +151,9 @@ class GroupShard:
 
     def append_failed(self, decision: Decision, code: ErrorCode) -> Decision:
         """The records of a decision were not written: answer with errors, take back what waits."""
-        told = code_after_failed_write(code)
         outcome = Outcome(0)
         for reply in decision.replies:
+            told = code_after_failed_write(code, reply.response)
             outcome.answer(reply.ticket, failed(reply.response, told))
         for group_id in groups_of(decision.records):
             group = self._groups.get(group_id)
