@@ -1,8 +1,9 @@
 """What a log asks of records before it takes them, and what it changes about them on the way in.
 
 Every batch is intact, not too large and of the current format; by the topic's settings it gets the
-broker's time or keeps its own within bounds, keeps its codec or is recompressed. Records are read
-only where a setting demands it: keys of a compacted topic, another codec, an old format.
+broker's time or keeps its own within bounds, keeps its codec or is recompressed. What a client
+sends must bear its header out (`records.check`): else its readers would stand still there for ever.
+What a leader has taken is only looked at for damage, since a follower must have it too.
 Does not know offsets, producers or files.
 """
 
@@ -17,10 +18,18 @@ from ottla.errors import (
 )
 from ottla.model.ids import Offset
 from ottla.records.batch import LOG_APPEND_TIME_BIT, MAGIC, RecordBatch, magic_of, split
-from ottla.records.compression import Compression, compression_named
+from ottla.records.compression import COMPRESSION_BITS, Compression, compression_named
 from ottla.records.legacy import upconvert
+from ottla.records.record import as_int64
 from ottla.records.rewrite import recompress
-from ottla.settings.topic import LOG_APPEND_TIME, TopicSettings
+from ottla.records.speed import IS_ACCELERATED, check_produced, payload_of
+from ottla.settings.topic import (
+    CHECK_ALL,
+    CHECK_AUTO,
+    CHECK_UNCOMPRESSED,
+    LOG_APPEND_TIME,
+    TopicSettings,
+)
 from ottla.storage.producer_state import Origin
 
 
@@ -30,6 +39,7 @@ class AdmissionRules:
     __slots__ = (
         *("after_max_ms", "batch_bytes_max", "before_max_ms", "codec", "codec_level"),
         *("needs_keys", "reads_records", "segment_bytes", "stamps_append_time"),
+        *("walks_compressed", "walks_plain"),
     )
 
     def __init__(self, settings: TopicSettings) -> None:
@@ -44,6 +54,11 @@ class AdmissionRules:
         self.needs_keys: bool = settings.is_compacted
         self.reads_records = self.codec is not None or self.needs_keys
         """Does any of this need more than the batches' headers?"""
+        check = settings.records_check
+        self.walks_compressed: bool = check == CHECK_ALL
+        self.walks_plain: bool = check in (CHECK_ALL, CHECK_UNCOMPRESSED) or (
+            check == CHECK_AUTO and IS_ACCELERATED
+        )
 
 
 def _codec(settings: TopicSettings) -> Compression | None:
@@ -69,21 +84,24 @@ def admit(
     They are `records` itself where nothing had to be rewritten; it is stamped in place.
     """
     is_client = origin is Origin.CLIENT
-    if is_client and magic_of(records) != MAGIC:
+    is_current = is_client and magic_of(records) == MAGIC
+    if is_client and not is_current:
         records = memoryview(upconvert(records))
+    elif records.readonly:
+        records = memoryview(bytearray(records))
     batches = split(records)
     if not batches:
         raise InvalidRecord("there are no records to append")
+    if is_current and len(batches) > 1:
+        raise InvalidRecord("a producer sends one batch for a partition at a time")
     for batch in batches:
         if is_client:
             batch.check_as_produced()
+            _check_records(batch, rules)
         else:
             batch.check()
-    if is_client and (rules.reads_records or len(batches) > 1):
-        records, batches = _checked_records(records, batches, rules)
-    if records.readonly:
-        records = memoryview(bytearray(records))
-        batches = split(records)
+    if is_client and rules.codec is not None:
+        records, batches = _recompressed(records, batches, rules, rules.codec)
     for batch in batches:
         if batch.size_bytes > rules.batch_bytes_max:
             raise RecordTooLarge(batch.size_bytes, rules.batch_bytes_max)
@@ -116,24 +134,36 @@ def check_replicated(records: memoryview, next_offset: Offset) -> list[RecordBat
     return batches
 
 
-def _checked_records(
-    records: memoryview, batches: list[RecordBatch], rules: AdmissionRules
+def _check_records(batch: RecordBatch, rules: AdmissionRules) -> None:
+    """Refuse a batch whose records are not those its header speaks of.
+
+    Its latest time is corrected, as Kafka does: there are clients that never set it.
+    """
+    if batch.attributes & COMPRESSION_BITS:
+        is_walked = rules.walks_compressed or rules.reads_records or batch.is_doubtful()
+    else:
+        is_walked = rules.walks_plain or rules.reads_records
+    if not is_walked:
+        return
+    _, latest = check_produced(payload_of(batch), batch.record_count, rules.needs_keys)
+    if rules.stamps_append_time:
+        return
+    latest = as_int64(batch.base_timestamp + latest)
+    if latest != batch.max_timestamp:
+        batch.set_max_timestamp(latest)
+
+
+def _recompressed(
+    records: memoryview, batches: list[RecordBatch], rules: AdmissionRules, codec: Compression
 ) -> tuple[memoryview, list[RecordBatch]]:
-    """What is only asked of some topics, or of several batches at once."""
-    if len(batches) > 1 and any(batch.producer_id >= 0 for batch in batches):
-        raise InvalidRecord("an idempotent producer sends one batch for a partition at a time")
-    if rules.needs_keys:
-        for batch in batches:
-            batch.check_records(needs_keys=True)
-    codec = rules.codec
-    if codec is None or all(batch.compression is codec for batch in batches):
+    """The same under the topic's own codec."""
+    if all(batch.compression is codec for batch in batches):
         return records, batches
     data = bytearray()
     for batch in batches:
         if batch.compression is codec:
             data += batch.view
         else:
-            batch.check_records()
             data += recompress(batch, codec, rules.codec_level)
     view = memoryview(data)
     return view, split(view)
