@@ -15,6 +15,7 @@ sentence from them. One place in the broker turns `.code` into a field of a resp
     ├── RecordError                 the records themselves are not acceptable
     │   ├── CorruptBatch
     │   ├── InvalidRecord
+    │   │   └── ExpandsTooFar
     │   ├── RecordTooLarge
     │   ├── RecordListTooLarge
     │   ├── InvalidTimestamp
@@ -318,6 +319,10 @@ class CorruptBatch(RecordError):
 
 class InvalidRecord(RecordError):
     """The batch is intact, but breaks a rule."""
+
+
+class ExpandsTooFar(InvalidRecord):
+    """What is compressed comes to more than was allowed for."""
 
 
 class RecordTooLarge(RecordError):

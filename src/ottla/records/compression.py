@@ -15,7 +15,7 @@ from typing import Final, cast
 
 import cramjam
 
-from ottla.errors import InvalidRecord, UnsupportedCompression
+from ottla.errors import ExpandsTooFar, InvalidRecord, UnsupportedCompression
 from ottla.records import lz4_header
 from ottla.records.lz4_header import Data
 
@@ -259,5 +259,5 @@ def _decompress_snappy_block(block: Data, limit_bytes: int) -> bytes:
         raise InvalidRecord(f"the snappy data is damaged: {error}") from None
 
 
-def _too_large(codec: Compression, limit_bytes: int) -> InvalidRecord:
-    return InvalidRecord(f"the {codec.config_name} data expands to more than {limit_bytes} bytes")
+def _too_large(codec: Compression, limit_bytes: int) -> ExpandsTooFar:
+    return ExpandsTooFar(f"the {codec.config_name} data expands to more than {limit_bytes} bytes")

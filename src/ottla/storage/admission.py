@@ -9,7 +9,10 @@ Does not know offsets, producers or files.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.errors import (
+    ExpandsTooFar,
     InvalidRecord,
     InvalidTimestamp,
     OffsetOutOfRange,
@@ -18,7 +21,12 @@ from ottla.errors import (
 )
 from ottla.model.ids import Offset
 from ottla.records.batch import LOG_APPEND_TIME_BIT, MAGIC, RecordBatch, magic_of, split
-from ottla.records.compression import COMPRESSION_BITS, Compression, compression_named
+from ottla.records.compression import (
+    COMPRESSION_BITS,
+    DECOMPRESSED_BYTES_MAX,
+    Compression,
+    compression_named,
+)
 from ottla.records.legacy import upconvert
 from ottla.records.record import as_int64
 from ottla.records.rewrite import recompress
@@ -31,6 +39,11 @@ from ottla.settings.topic import (
     TopicSettings,
 )
 from ottla.storage.producer_state import Origin
+
+LOOP_BYTES_MAX: Final = 256 * 1024
+"""What is decompressed or compressed while the event loop waits; more is a thread's to do."""
+CONTENT_BYTES_ALWAYS: Final = 16 * 1024 * 1024
+CONTENT_RATIO_MAX: Final = 64
 
 
 class AdmissionRules:
@@ -82,26 +95,19 @@ def admit(
     """The bytes to write and the batches they are made of, as views into those bytes.
 
     They are `records` itself where nothing had to be rewritten; it is stamped in place.
+    ExpandsTooFar where looking at them takes long: then a thread has to, by `checked`.
     """
-    is_client = origin is Origin.CLIENT
-    is_current = is_client and magic_of(records) == MAGIC
-    if is_client and not is_current:
-        records = memoryview(upconvert(records))
-    elif records.readonly:
-        records = memoryview(bytearray(records))
-    batches = split(records)
+    is_client = origin is not Origin.COORDINATOR
+    if origin is Origin.CLIENT:
+        records, batches = _checked(records, rules, LOOP_BYTES_MAX)
+    else:
+        if records.readonly:
+            records = memoryview(bytearray(records))
+        batches = split(records)
+        for batch in batches:
+            batch.check()
     if not batches:
         raise InvalidRecord("there are no records to append")
-    if is_current and len(batches) > 1:
-        raise InvalidRecord("a producer sends one batch for a partition at a time")
-    for batch in batches:
-        if is_client:
-            batch.check_as_produced()
-            _check_records(batch, rules)
-        else:
-            batch.check()
-    if is_client and rules.codec is not None:
-        records, batches = _recompressed(records, batches, rules, rules.codec)
     for batch in batches:
         if batch.size_bytes > rules.batch_bytes_max:
             raise RecordTooLarge(batch.size_bytes, rules.batch_bytes_max)
@@ -112,6 +118,40 @@ def admit(
     if len(records) > rules.segment_bytes:
         raise RecordListTooLarge(len(records), rules.segment_bytes)
     return records, batches
+
+
+def checked(records: memoryview, rules: AdmissionRules) -> memoryview:
+    """What a client sent, in the form in which it is stored; InvalidRecord where it lies.
+
+    Takes long for records that expand far, and may run in any thread: it knows no log.
+    """
+    return _checked(records, rules, content_bytes_max(len(records)))[0]
+
+
+def content_bytes_max(size_bytes: int) -> int:
+    """To how much a batch of this size may expand: no client sends what a bomb is made of."""
+    return min(DECOMPRESSED_BYTES_MAX, CONTENT_BYTES_ALWAYS + CONTENT_RATIO_MAX * size_bytes)
+
+
+def _checked(
+    records: memoryview, rules: AdmissionRules, limit_bytes: int
+) -> tuple[memoryview, list[RecordBatch]]:
+    is_current = magic_of(records) == MAGIC
+    if not is_current:
+        records = memoryview(upconvert(records, limit_bytes=limit_bytes))
+    elif records.readonly:
+        records = memoryview(bytearray(records))
+    batches = split(records)
+    if is_current and len(batches) > 1:
+        raise InvalidRecord("a producer sends one batch for a partition at a time")
+    for batch in batches:
+        batch.check_as_produced()
+        _check_records(batch, rules, limit_bytes)
+    if rules.codec is None or all(batch.compression is rules.codec for batch in batches):
+        return records, batches
+    if len(records) > limit_bytes:
+        raise ExpandsTooFar(f"{len(records)} bytes are to be compressed")
+    return _recompressed(batches, rules, rules.codec)
 
 
 def _check_time(batch: RecordBatch, rules: AdmissionRules, now_ms: int) -> None:
@@ -134,7 +174,7 @@ def check_replicated(records: memoryview, next_offset: Offset) -> list[RecordBat
     return batches
 
 
-def _check_records(batch: RecordBatch, rules: AdmissionRules) -> None:
+def _check_records(batch: RecordBatch, rules: AdmissionRules, limit_bytes: int) -> None:
     """Refuse a batch whose records are not those its header speaks of.
 
     Its latest time is corrected, as Kafka does: there are clients that never set it.
@@ -145,7 +185,7 @@ def _check_records(batch: RecordBatch, rules: AdmissionRules) -> None:
         is_walked = rules.walks_plain or rules.reads_records
     if not is_walked:
         return
-    _, latest = check_produced(payload_of(batch), batch.record_count, rules.needs_keys)
+    _, latest = check_produced(payload_of(batch, limit_bytes), batch.record_count, rules.needs_keys)
     if rules.stamps_append_time:
         return
     latest = as_int64(batch.base_timestamp + latest)
@@ -154,11 +194,9 @@ def _check_records(batch: RecordBatch, rules: AdmissionRules) -> None:
 
 
 def _recompressed(
-    records: memoryview, batches: list[RecordBatch], rules: AdmissionRules, codec: Compression
+    batches: list[RecordBatch], rules: AdmissionRules, codec: Compression
 ) -> tuple[memoryview, list[RecordBatch]]:
     """The same under the topic's own codec."""
-    if all(batch.compression is codec for batch in batches):
-        return records, batches
     data = bytearray()
     for batch in batches:
         if batch.compression is codec:
