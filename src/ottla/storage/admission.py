@@ -120,12 +120,13 @@ def admit(
     return records, batches
 
 
-def checked(records: memoryview, rules: AdmissionRules) -> memoryview:
+def checked(records: memoryview, settings: TopicSettings) -> memoryview:
     """What a client sent, in the form in which it is stored; InvalidRecord where it lies.
 
-    Takes long for records that expand far, and may run in any thread: it knows no log.
+    Takes long for records that expand far, and may run in any thread: it knows no log. What it
+    gives is to be appended as from a CHECKED_CLIENT.
     """
-    return _checked(records, rules, content_bytes_max(len(records)))[0]
+    return _checked(records, AdmissionRules(settings), content_bytes_max(len(records)))[0]
 
 
 def content_bytes_max(size_bytes: int) -> int:

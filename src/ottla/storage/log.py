@@ -21,7 +21,7 @@ from ottla.model.file_region import FileRegion
 from ottla.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
 from ottla.records.batch import RecordBatch
 from ottla.settings.topic import TopicSettings
-from ottla.storage.admission import AdmissionRules, admit, check_replicated, checked
+from ottla.storage.admission import AdmissionRules, admit, check_replicated
 from ottla.storage.deleted_files import DeletedFiles
 from ottla.storage.epoch_history import EpochEnd, EpochHistory
 from ottla.storage.flush import Flusher, FlushJob
@@ -90,8 +90,7 @@ class Log:
 
     def configure(self, settings: TopicSettings) -> None:
         """Take new settings; they hold from the next append on."""
-        self.settings = settings
-        self._rules = AdmissionRules(settings)
+        self.settings, self._rules = settings, AdmissionRules(settings)
         self.segments.may_have_gaps = settings.is_compacted
         self.segments.active.index_interval_bytes = settings.index_interval_bytes
         self._rolling = RollPolicy(settings, self._clock.now_ms())
@@ -126,13 +125,6 @@ class Log:
         self._write(data, batches, now_ms)
         append_time_ms = now_ms if rules.stamps_append_time else NO_TIMESTAMP
         return Appended(base_offset, self.end_offset, append_time_ms, self.start_offset)
-
-    def check_apart(self, records: memoryview) -> memoryview:
-        """The part of an append that may take long and needs no state of the log's: in a thread.
-
-        What it gives is to be appended as from a CHECKED_CLIENT.
-        """
-        return checked(records, self._rules)
 
     def append_as_follower(self, records: memoryview) -> Appended:
         """Write what the leader sent, at the offsets it gave. Only damage is refused."""

@@ -66,8 +66,7 @@ class Segment:
         "modified_ms",
         "place",
         "size_bytes",
-        "untrusted_end",
-        "untrusted_start",
+        *("untrusted_end", "untrusted_start"),
     )
 
     def __init__(self, place: SegmentPlace, base_offset: int, *, index_interval_bytes: int) -> None:
@@ -251,32 +250,6 @@ class Segment:
             if header.last_offset >= offset:
                 return Position(header.position), header.size_bytes
         return Position(self.size_bytes), 0
-
-    def trust(self, position: int, size_bytes: int) -> int:
-        """How many of these bytes, which begin with a batch, are batches whose headers can be.
-
-        Each is looked at once, when it is first read after a start: what damaged it while no
-        broker ran is not passed on, for there are clients that die of it.
-        """
-        end = position + size_bytes
-        if end <= self.untrusted_start:
-            return size_bytes
-        sound = position
-        next_offset = self.base_offset
-        for header in walk(self.file(), position, self.size_bytes):
-            if not header.can_be(next_offset, self.end_offset):
-                return sound - position
-            next_offset = Offset(header.last_offset + 1)
-            sound = header.position + header.size_bytes
-            if sound >= end:
-                break
-        if position <= self.untrusted_start:
-            self.untrusted_start = max(self.untrusted_start, sound)
-        if sound >= self.untrusted_end:
-            self.untrusted_end = position
-        if self.untrusted_start >= self.untrusted_end:
-            self.untrusted_end = 0
-        return min(sound, end) - position
 
     def headers_from(self, offset: int) -> Iterator[ScannedHeader]:
         """Headers from somewhere at or before the batch that holds `offset`, to the end."""

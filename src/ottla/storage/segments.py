@@ -16,6 +16,7 @@ from ottla.model.file_region import FileRegion
 from ottla.model.ids import Position
 from ottla.storage.segment import Segment, SegmentInfo, TimestampedOffset
 from ottla.storage.segment_place import SegmentPlace
+from ottla.storage.segment_trust import trusted_bytes
 from ottla.storage.transaction_index import AbortedTransaction
 
 
@@ -137,7 +138,7 @@ class Segments:
                 if whole >= max(batch_bytes, bytes_max // 2):
                     size = whole
         if position < segment.untrusted_end:
-            size = segment.trust(position, size)
+            size = trusted_bytes(segment, position, size)
             if size < min(batch_bytes, bytes_max):
                 raise CorruptBatch(
                     f"{segment.path} is damaged at byte {position}: what stands there for offset"

@@ -46,6 +46,7 @@ from ottla.records.batch import (
     TRANSACTIONAL_BIT,
 )
 from ottla.records.compression import COMPRESSION_BITS, Compression
+from ottla.storage.admission import checked
 from ottla.storage.producer_state import Origin
 
 ACKS_NONE: Final = 0
@@ -186,7 +187,7 @@ class ProduceHandler:
                 records = data.records
                 assert records is not None, "it was found to expand too far"
                 ready = await loop.run_in_executor(
-                    self._threads, partition.log.check_apart, records
+                    self._threads, checked, records, partition.log.settings
                 )
                 appending.check(partition, records)
                 appended = partition.append(ready, origin=Origin.CHECKED_CLIENT)
