@@ -15,6 +15,7 @@ sentence from them. One place in the broker turns `.code` into a field of a resp
     ├── RecordError                 the records themselves are not acceptable
     │   ├── CorruptBatch
     │   ├── InvalidRecord
+    │   │   └── ExpandsTooFar
     │   ├── RecordTooLarge
     │   ├── RecordListTooLarge
     │   ├── InvalidTimestamp
@@ -329,6 +330,10 @@ class RecordsWithoutKey(InvalidRecord):
             f"{len(indexes)} records have no key, which those of a compacted topic need; the first"
             f" is record {indexes[0]} of its batch"
         )
+
+
+class ExpandsTooFar(InvalidRecord):
+    """What is compressed comes to more than was allowed for."""
 
 
 class RecordTooLarge(RecordError):

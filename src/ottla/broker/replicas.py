@@ -280,6 +280,8 @@ def _report(partition: TopicPartition, report: RecoveryReport) -> None:
             report.bytes_cut,
             report.segments_dropped,
         )
+    for sentence in report.lost:
+        log.error("%s: %s", partition, sentence)
     for path in report.set_aside:
         log.error("%s: damaged data was set aside in %s", partition, path)
     for path in report.rebuilt:

@@ -10,10 +10,11 @@ from typing import Final
 import click
 import msgspec
 
-from ottla.cli.connection_options import json_option
+from ottla.cli.connection_options import broker_options, json_option
 from ottla.cli.exit_code import ExitCode
 from ottla.cli.log_adopt import adopt
 from ottla.cli.log_files import partition_directories, segment_files
+from ottla.cli.log_repair import repair
 from ottla.cli.message import note, paint, say, say_error
 from ottla.cli.output import bytes_text, counted, print_json, time_text
 from ottla.cli.record_input import TextFormat
@@ -44,7 +45,10 @@ DECODING: Final = Decoding(checks_crc=False)
 
 @click.group()
 def log() -> None:
-    """Dump and verify segment files on disk (a broker may be running); rebuild lost metadata."""
+    """Dump, verify and repair segment files on disk; rebuild lost metadata.
+
+    `dump` and `verify` only read: a broker may be running.
+    """
 
 
 log.add_command(adopt)
@@ -171,13 +175,24 @@ def _dump_json(path: Path, row: BatchRow, with_records: bool) -> None:
 
 @log.command()
 @click.argument("paths", nargs=-1, required=True, type=SEGMENT_PATH, metavar="PATH...")
+@click.option(
+    "--repair",
+    "repairs",
+    is_flag=True,
+    help="Set damaged data aside where other replicas have it, so that it is fetched again.",
+)
+@broker_options
 @json_option
-def verify(paths: tuple[Path, ...], as_json: bool) -> int:
+def verify(paths: tuple[Path, ...], repairs: bool, as_json: bool) -> int:
     """Check segment files, partitions or a whole data directory: checksums, sizes, order, indexes.
 
     \b
     ottla log verify data
     ottla log verify data/orders-0/00000000000000000000.log
+    ottla log verify data --repair --bootstrap other-broker:9092
+
+    --repair needs this broker stopped and another in the lead; it asks the cluster for that, and
+    deletes nothing: what it cuts stays beside the log under `.damaged`.
     """
     checked = [report for path in paths for report in _check_all(path, prints=not as_json)]
     if as_json:
@@ -186,6 +201,10 @@ def verify(paths: tuple[Path, ...], as_json: bool) -> int:
     if not as_json:
         wrong = f"{bad_count} with something wrong" if bad_count else "nothing wrong"
         note(f"{counted(len(checked), 'log')} checked, {wrong}")
+    if repairs:
+        bad = [(place, report) for place, report in checked if report.findings]
+        repaired = [repair(place, report) for place, report in bad]
+        return ExitCode.OK if all(repaired) else ExitCode.FAILED
     return ExitCode.FAILED if bad_count else ExitCode.OK
 
 

@@ -26,8 +26,16 @@ from ottla.records.compression import (
     Compression,
     compression_of,
     decompress,
+    is_doubtful,
+    may_hold,
 )
-from ottla.records.record import Record, RecordShape, check_records, decode_records
+from ottla.records.record import (
+    RECORD_BYTES_MIN,
+    Record,
+    RecordShape,
+    check_records,
+    decode_records,
+)
 
 MAGIC: Final = 2
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -198,23 +206,49 @@ class RecordBatch:
             )
 
     def check_as_produced(self) -> None:
-        """Raise unless a client may send this batch: intact, its offsets without gaps."""
+        """Raise unless a client may send this batch, as far as its header and first bytes tell."""
         if crc32c(self.view[ATTRIBUTES_POSITION:]) != self.crc:
             raise CorruptBatch(f"the checksum of a batch of {self.size_bytes} bytes is wrong")
         if self.record_count <= 0 or self.record_count != self.last_offset_delta + 1:
             raise InvalidRecord(
                 f"{self.record_count} records over {self.last_offset_delta + 1} offsets"
             )
+        if self.base_offset:
+            raise InvalidRecord(f"a batch is sent at offset 0, not {self.base_offset}")
         attributes = self.attributes
+        payload_bytes = self.size_bytes - HEADER_BYTES
+        records_bytes = self.record_count * RECORD_BYTES_MIN
         if attributes & COMPRESSION_BITS:
-            compression_of(attributes)
-        if attributes & CONTROL_BIT:
-            raise InvalidRecord("a client may not write control records")
+            codec = compression_of(attributes)
+            if not may_hold(codec, self.view[HEADER_BYTES:], records_bytes):
+                raise InvalidRecord(
+                    f"{payload_bytes} bytes are not {self.record_count} records under {codec.name}"
+                )
+        elif records_bytes > payload_bytes:
+            raise InvalidRecord(
+                f"{self.record_count} records cannot stand in {payload_bytes} bytes"
+            )
+        if attributes & (CONTROL_BIT | DELETE_HORIZON_BIT):
+            raise InvalidRecord("a client may not write control records, nor a delete horizon")
         if self.producer_id >= 0:
             if self.base_sequence < 0 or self.producer_epoch < 0:
                 raise InvalidRecord("a batch with a producer id lacks an epoch or a sequence")
         elif attributes & TRANSACTIONAL_BIT:
             raise InvalidRecord("a transactional batch lacks a producer id")
+
+    def is_doubtful(self) -> bool:
+        """Whether only its records can tell if a compressed batch is what its header says."""
+        if not self.attributes & COMPRESSION_BITS:
+            return False
+        records_bytes = self.record_count * RECORD_BYTES_MIN
+        return is_doubtful(self.compression, self.view[HEADER_BYTES:], records_bytes)
+
+    def set_max_timestamp(self, timestamp: int) -> None:
+        """Make the header say what the records do; the checksum is made anew."""
+        self.max_timestamp = timestamp
+        _TIMESTAMP.pack_into(self.view, MAX_TIMESTAMP_POSITION, timestamp)
+        self.crc = crc32c(self.view[ATTRIBUTES_POSITION:])
+        _CRC.pack_into(self.view, CRC_POSITION, self.crc)
 
     def assign(self, base_offset: int, leader_epoch: int) -> None:
         """Stamp the place in the log. Both fields stand outside the checksum."""

@@ -15,7 +15,7 @@ from typing import Final, cast
 
 import cramjam
 
-from ottla.errors import InvalidRecord, UnsupportedCompression
+from ottla.errors import ExpandsTooFar, InvalidRecord, UnsupportedCompression
 from ottla.records import lz4_header
 from ottla.records.lz4_header import Data
 
@@ -58,6 +58,24 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 _INT32: Final = struct.Struct(">i")
+_SNAPPY_SIZE_BYTES_MAX: Final = 5
+_SNAPPY_SHORT_LITERAL: Final = 3 << 2
+"""The tag of a literal of four bytes."""
+_MAGIC: Final = {
+    Compression.GZIP: b"\x1f\x8b\x08",
+    Compression.LZ4: b"\x04\x22\x4d\x18",
+    Compression.ZSTD: b"\x28\xb5\x2f\xfd",
+}
+_RATIO_MAX: Final = {
+    Compression.NONE: 1,
+    Compression.GZIP: 1_032,
+    Compression.SNAPPY: 22,
+    Compression.LZ4: 256,
+    Compression.ZSTD: 33_000,
+}
+"""To how many bytes each codec's format can expand one."""
+_RATIO_DOUBTFUL: Final = 32
+"""Records that small, and that much alike, are believed only when seen."""
 
 
 def compression_of(attributes: int) -> Compression:
@@ -82,6 +100,31 @@ _BY_NUMBER: Final = tuple(Compression)
 _BY_NAME: Final = {codec.config_name: codec for codec in Compression} | {
     "uncompressed": Compression.NONE
 }
+
+
+def may_hold(codec: Compression, data: Data, content_bytes: int) -> bool:
+    """Whether `data` begins as this codec's does, and could expand to so many bytes."""
+    if content_bytes > len(data) * _RATIO_MAX[codec]:
+        return False
+    magic = _MAGIC.get(codec)
+    return magic is None or bytes(data[: len(magic)]) == magic
+
+
+def is_doubtful(codec: Compression, data: Data, content_bytes: int) -> bool:
+    """Whether only decompressing tells if `data`, which may hold that much, is what it says.
+
+    A block of snappy has no magic. It begins with a literal, which is longer than this unless the
+    content is tiny; plain records in its place look like a literal of one byte.
+    """
+    if content_bytes > len(data) * _RATIO_DOUBTFUL:
+        return True
+    if codec is not Compression.SNAPPY or bytes(data[:8]) == _XERIAL_MAGIC:
+        return False
+    position = 0
+    while position < _SNAPPY_SIZE_BYTES_MAX and position < len(data) and data[position] > 0x7F:
+        position += 1
+    tag = data[position + 1] if position + 1 < len(data) else 1
+    return bool(tag & 3) or tag < _SNAPPY_SHORT_LITERAL
 
 
 def compress(codec: Compression, data: Data, level: int | None = None) -> bytes:
@@ -216,5 +259,5 @@ def _decompress_snappy_block(block: Data, limit_bytes: int) -> bytes:
         raise InvalidRecord(f"the snappy data is damaged: {error}") from None
 
 
-def _too_large(codec: Compression, limit_bytes: int) -> InvalidRecord:
-    return InvalidRecord(f"the {codec.config_name} data expands to more than {limit_bytes} bytes")
+def _too_large(codec: Compression, limit_bytes: int) -> ExpandsTooFar:
+    return ExpandsTooFar(f"the {codec.config_name} data expands to more than {limit_bytes} bytes")

@@ -33,11 +33,10 @@ def upconvert(
     clients' timestamps with brokers'. Offsets are left at 0 and up, for the log to assign; a
     message of format 0 has no timestamp and gets none.
     """
+    every = list(read_messages(view, limit_bytes=limit_bytes))  # first: it checks what they say
     codec = compression_in(view) if compression is None else compression
     batches = bytearray()
-    for append_time, messages in groupby(
-        read_messages(view, limit_bytes=limit_bytes), _append_time
-    ):
+    for append_time, messages in groupby(every, _append_time):
         builder = BatchBuilder()
         for message in messages:
             builder.append(message.timestamp, message.key, message.value)

@@ -58,7 +58,7 @@ class RawRecord(msgspec.Struct, frozen=True, gc=False):
 
 _SMALL_COUNT: Final = 2048
 """Numbers below this are not encoded but looked up."""
-_RECORD_BYTES_MIN: Final = 7
+RECORD_BYTES_MIN: Final = 7
 """A length, the attributes, two deltas, two lengths, a count: one byte each."""
 _NO_ATTRIBUTES: Final = b"\0"
 _NO_HEADERS: Final = b"\0"
@@ -208,7 +208,7 @@ def _read_length(payload: bytes, position: int) -> tuple[int, int]:
 
 
 def _checked_count(payload: bytes, shape: RecordShape) -> int:
-    if not 0 <= shape.record_count <= len(payload) // _RECORD_BYTES_MIN:
+    if not 0 <= shape.record_count <= len(payload) // RECORD_BYTES_MIN:
         raise InvalidRecord(f"{shape.record_count} records cannot stand in {len(payload)} bytes")
     return shape.record_count
 

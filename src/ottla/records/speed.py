@@ -20,6 +20,8 @@ else:
     except ImportError:
         from ottla.records.accelerated import decoding, encoding
 
+check_produced: Final = decoding.check_produced
+"""As a name of its own: compiled modules would look for a module's function in its source."""
 IS_ACCELERATED: Final = decoding.IS_COMPILED
 """Whether the loops are the compiled ones."""
 
@@ -31,4 +33,4 @@ def payload_of(batch: RecordBatch, limit_bytes: int = DECOMPRESSED_BYTES_MAX) ->
     return batch.view[HEADER_BYTES:]
 
 
-__all__ = ["IS_ACCELERATED", "decoding", "encoding", "payload_of"]
+__all__ = ["IS_ACCELERATED", "check_produced", "decoding", "encoding", "payload_of"]

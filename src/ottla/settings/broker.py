@@ -76,6 +76,7 @@ TOPIC_DEFAULTS: Final[Mapping[str, tuple[UnitName, ...]]] = {
     "min_compaction_lag_ms": (UnitName("log.cleaner.min.compaction.lag.ms"),),
     "min_insync_replicas": (UnitName("min.insync.replicas"),),
     "preallocate": (UnitName("log.preallocate"),),
+    "records_check": (UnitName("log.records.check"),),
     "retention_bytes": (UnitName("log.retention.bytes"),),
     "retention_ms": (
         UnitName("log.retention.ms"),

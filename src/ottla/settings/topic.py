@@ -32,6 +32,11 @@ DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CREATE_TIME: Final = "CreateTime"
 LOG_APPEND_TIME: Final = "LogAppendTime"
+CHECK_AUTO: Final = "auto"
+CHECK_NONE: Final = "none"
+CHECK_UNCOMPRESSED: Final = "uncompressed"
+CHECK_ALL: Final = "all"
+CHECKS: Final = (CHECK_AUTO, CHECK_NONE, CHECK_UNCOMPRESSED, CHECK_ALL)
 COMPRESSION_TYPES: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 _THROTTLED: Final = re.compile(r"\*|[0-9]+:[0-9]+")
@@ -163,6 +168,13 @@ class TopicSettings:
         False,
         Setting("preallocate", Kind.BOOLEAN),
         "Reserve a new segment's whole size on disk when it is created.",
+    )
+    records_check: str = declare(
+        CHECK_AUTO,
+        Setting("records.check", Kind.STRING, one_of=CHECKS),
+        "Which batches of producers are walked over record by record before they are taken: all,"
+        " uncompressed ones, or none beyond header and codec; auto is uncompressed where Ottla was"
+        " installed with a C compiler, else none.",
     )
     remote_log_copy_disable: bool = declare(
         False,

@@ -1,14 +1,18 @@
 """What a log asks of records before it takes them, and what it changes about them on the way in.
 
 Every batch is intact, not too large and of the current format; by the topic's settings it gets the
-broker's time or keeps its own within bounds, keeps its codec or is recompressed. Records are read
-only where a setting demands it: keys of a compacted topic, another codec, an old format.
+broker's time or keeps its own within bounds, keeps its codec or is recompressed. What a client
+sends must bear its header out (`records.check`): else its readers would stand still there for ever.
+What a leader has taken is only looked at for damage, since a follower must have it too.
 Does not know offsets, producers or files.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.errors import (
+    ExpandsTooFar,
     InvalidRecord,
     InvalidTimestamp,
     OffsetOutOfRange,
@@ -17,11 +21,29 @@ from ottla.errors import (
 )
 from ottla.model.ids import Offset
 from ottla.records.batch import LOG_APPEND_TIME_BIT, MAGIC, RecordBatch, magic_of, split
-from ottla.records.compression import Compression, compression_named
+from ottla.records.compression import (
+    COMPRESSION_BITS,
+    DECOMPRESSED_BYTES_MAX,
+    Compression,
+    compression_named,
+)
 from ottla.records.legacy import upconvert
+from ottla.records.record import as_int64
 from ottla.records.rewrite import recompress
-from ottla.settings.topic import LOG_APPEND_TIME, TopicSettings
+from ottla.records.speed import IS_ACCELERATED, check_produced, payload_of
+from ottla.settings.topic import (
+    CHECK_ALL,
+    CHECK_AUTO,
+    CHECK_UNCOMPRESSED,
+    LOG_APPEND_TIME,
+    TopicSettings,
+)
 from ottla.storage.producer_state import Origin
+
+LOOP_BYTES_MAX: Final = 256 * 1024
+"""What is decompressed or compressed while the event loop waits; more is a thread's to do."""
+CONTENT_BYTES_ALWAYS: Final = 16 * 1024 * 1024
+CONTENT_RATIO_MAX: Final = 64
 
 
 class AdmissionRules:
@@ -30,6 +52,7 @@ class AdmissionRules:
     __slots__ = (
         *("after_max_ms", "batch_bytes_max", "before_max_ms", "codec", "codec_level"),
         *("needs_keys", "reads_records", "segment_bytes", "stamps_append_time"),
+        *("walks_compressed", "walks_plain"),
     )
 
     def __init__(self, settings: TopicSettings) -> None:
@@ -44,6 +67,11 @@ class AdmissionRules:
         self.needs_keys: bool = settings.is_compacted
         self.reads_records = self.codec is not None or self.needs_keys
         """Does any of this need more than the batches' headers?"""
+        check = settings.records_check
+        self.walks_compressed: bool = check == CHECK_ALL
+        self.walks_plain: bool = check in (CHECK_ALL, CHECK_UNCOMPRESSED) or (
+            check == CHECK_AUTO and IS_ACCELERATED
+        )
 
 
 def _codec(settings: TopicSettings) -> Compression | None:
@@ -67,23 +95,19 @@ def admit(
     """The bytes to write and the batches they are made of, as views into those bytes.
 
     They are `records` itself where nothing had to be rewritten; it is stamped in place.
+    ExpandsTooFar where looking at them takes long: then a thread has to, by `checked`.
     """
-    is_client = origin is Origin.CLIENT
-    if is_client and magic_of(records) != MAGIC:
-        records = memoryview(upconvert(records))
-    batches = split(records)
+    is_client = origin is not Origin.COORDINATOR
+    if origin is Origin.CLIENT:
+        records, batches = _checked(records, rules, LOOP_BYTES_MAX)
+    else:
+        if records.readonly:
+            records = memoryview(bytearray(records))
+        batches = split(records)
+        for batch in batches:
+            batch.check()
     if not batches:
         raise InvalidRecord("there are no records to append")
-    for batch in batches:
-        if is_client:
-            batch.check_as_produced()
-        else:
-            batch.check()
-    if is_client and (rules.reads_records or len(batches) > 1):
-        records, batches = _checked_records(records, batches, rules)
-    if records.readonly:
-        records = memoryview(bytearray(records))
-        batches = split(records)
     for batch in batches:
         if batch.size_bytes > rules.batch_bytes_max:
             raise RecordTooLarge(batch.size_bytes, rules.batch_bytes_max)
@@ -94,6 +118,41 @@ def admit(
     if len(records) > rules.segment_bytes:
         raise RecordListTooLarge(len(records), rules.segment_bytes)
     return records, batches
+
+
+def checked(records: memoryview, settings: TopicSettings) -> memoryview:
+    """What a client sent, in the form in which it is stored; InvalidRecord where it lies.
+
+    Takes long for records that expand far, and may run in any thread: it knows no log. What it
+    gives is to be appended as from a CHECKED_CLIENT.
+    """
+    return _checked(records, AdmissionRules(settings), content_bytes_max(len(records)))[0]
+
+
+def content_bytes_max(size_bytes: int) -> int:
+    """To how much a batch of this size may expand: no client sends what a bomb is made of."""
+    return min(DECOMPRESSED_BYTES_MAX, CONTENT_BYTES_ALWAYS + CONTENT_RATIO_MAX * size_bytes)
+
+
+def _checked(
+    records: memoryview, rules: AdmissionRules, limit_bytes: int
+) -> tuple[memoryview, list[RecordBatch]]:
+    is_current = magic_of(records) == MAGIC
+    if not is_current:
+        records = memoryview(upconvert(records, limit_bytes=limit_bytes))
+    elif records.readonly:
+        records = memoryview(bytearray(records))
+    batches = split(records)
+    if is_current and len(batches) > 1:
+        raise InvalidRecord("a producer sends one batch for a partition at a time")
+    for batch in batches:
+        batch.check_as_produced()
+        _check_records(batch, rules, limit_bytes)
+    if rules.codec is None or all(batch.compression is rules.codec for batch in batches):
+        return records, batches
+    if len(records) > limit_bytes:
+        raise ExpandsTooFar(f"{len(records)} bytes are to be compressed")
+    return _recompressed(batches, rules, rules.codec)
 
 
 def _check_time(batch: RecordBatch, rules: AdmissionRules, now_ms: int) -> None:
@@ -116,24 +175,34 @@ def check_replicated(records: memoryview, next_offset: Offset) -> list[RecordBat
     return batches
 
 
-def _checked_records(
-    records: memoryview, batches: list[RecordBatch], rules: AdmissionRules
+def _check_records(batch: RecordBatch, rules: AdmissionRules, limit_bytes: int) -> None:
+    """Refuse a batch whose records are not those its header speaks of.
+
+    Its latest time is corrected, as Kafka does: there are clients that never set it.
+    """
+    if batch.attributes & COMPRESSION_BITS:
+        is_walked = rules.walks_compressed or rules.reads_records or batch.is_doubtful()
+    else:
+        is_walked = rules.walks_plain or rules.reads_records
+    if not is_walked:
+        return
+    _, latest = check_produced(payload_of(batch, limit_bytes), batch.record_count, rules.needs_keys)
+    if rules.stamps_append_time:
+        return
+    latest = as_int64(batch.base_timestamp + latest)
+    if latest != batch.max_timestamp:
+        batch.set_max_timestamp(latest)
+
+
+def _recompressed(
+    batches: list[RecordBatch], rules: AdmissionRules, codec: Compression
 ) -> tuple[memoryview, list[RecordBatch]]:
-    """What is only asked of some topics, or of several batches at once."""
-    if len(batches) > 1 and any(batch.producer_id >= 0 for batch in batches):
-        raise InvalidRecord("an idempotent producer sends one batch for a partition at a time")
-    if rules.needs_keys:
-        for batch in batches:
-            batch.check_records(needs_keys=True)
-    codec = rules.codec
-    if codec is None or all(batch.compression is codec for batch in batches):
-        return records, batches
+    """The same under the topic's own codec."""
     data = bytearray()
     for batch in batches:
         if batch.compression is codec:
             data += batch.view
         else:
-            batch.check_records()
             data += recompress(batch, codec, rules.codec_level)
     view = memoryview(data)
     return view, split(view)

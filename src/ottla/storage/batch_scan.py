@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ottla.errors import RecordError
 from ottla.model.ids import Offset, Position
 from ottla.records.batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, RecordBatch
+from ottla.records.compression import COMPRESSION_BITS, Compression
 from ottla.storage.disk import File
 
 WALK_CHUNK_BYTES: Final = 8 * 1024
@@ -50,6 +51,15 @@ class ScannedHeader(NamedTuple):
     @property
     def last_offset(self) -> Offset:
         return Offset(self.base_offset + self.last_offset_delta)
+
+    def can_be(self, next_offset: int, end_offset: int) -> bool:
+        """Whether a batch between these offsets could have this header."""
+        return (
+            next_offset <= self.base_offset
+            and 0 <= self.last_offset_delta < end_offset - self.base_offset
+            and 0 <= self.record_count <= self.last_offset_delta + 1
+            and self.attributes & COMPRESSION_BITS <= Compression.ZSTD
+        )
 
 
 class Span(NamedTuple):

@@ -116,8 +116,12 @@ def verify_log(disk: Disk, directory: str) -> VerifiedLog:
     end: Offset | None = None
     for name in logs:
         path = f"{directory}/{name}"
-        start = _base_offset(path) if start is None else start
-        end = _base_offset(path)
+        base = _base_offset(path)
+        if end is not None and base > end:
+            gap = f"offsets {end} to {base - 1} are missing before it, unless Kafka compacted them"
+            findings.append(Finding(path, Position(0), gap))
+        start = base if start is None else start
+        end = base
         for row in inspect_segment(disk, path):
             size_bytes += row.size_bytes
             if row.problem is not None:

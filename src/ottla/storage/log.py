@@ -90,8 +90,8 @@ class Log:
 
     def configure(self, settings: TopicSettings) -> None:
         """Take new settings; they hold from the next append on."""
-        self.settings = settings
-        self._rules = AdmissionRules(settings)
+        self.settings, self._rules = settings, AdmissionRules(settings)
+        self.segments.may_have_gaps = settings.is_compacted
         self.segments.active.index_interval_bytes = settings.index_interval_bytes
         self._rolling = RollPolicy(settings, self._clock.now_ms())
 

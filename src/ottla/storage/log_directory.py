@@ -363,7 +363,7 @@ class LogDirectory:
         return {
             entry.name: entry.size_bytes
             for entry in self._disk.entries(self.path(partition))
-            if entry.size_bytes and entry.name.endswith(file_names.INDEX_SUFFIXES)
+            if entry.size_bytes and entry.name.endswith(file_names.SEGMENT_SUFFIXES)
         }
 
     def has_room(self) -> bool:

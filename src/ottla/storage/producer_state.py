@@ -45,6 +45,8 @@ class Origin(Enum):
     """Who hands a batch to the log, and so how far it is trusted."""
 
     CLIENT = 1
+    CHECKED_CLIENT = 4
+    """The same, where a thread has looked at the records already."""
     COORDINATOR = 2
     REPLICATION = 3
     """The leader has checked it; or it comes from the log itself, at recovery."""

@@ -4,8 +4,9 @@ Rules:
 1. After a clean stop no data is scanned beyond the last index entry, and no sealed file is opened.
 2. After an unclean stop everything from the recovery point on is verified; at the first batch that
    is torn, damaged or out of order the log is cut and later segments are dropped.
-3. Below the recovery point nothing is lost silently: where the file cannot even be walked that
-   far, what is cut is set aside under `.damaged` and reported.
+3. Below the recovery point nothing is cut or lost silently. What costs nothing is compared: the
+   sizes of data files after a clean stop, after another where each segment ends. Where the last
+   file cannot even be walked that far, what is cut is set aside under `.damaged` and reported.
 4. A segment began where the log ended then. What an earlier one holds past that had been cut off,
    and the disk did not keep the cut: it is cut again. One that ends before it has lost its end, and
    the log is cut there.
@@ -61,6 +62,8 @@ class RecoveryReport(msgspec.Struct):
     segments_dropped: int = 0
     set_aside: list[str] = msgspec.field(default_factory=list)
     rebuilt: list[str] = msgspec.field(default_factory=list)
+    lost: list[str] = msgspec.field(default_factory=list)
+    """A sentence for each thing that should be there and is not, or cannot be true."""
 
 
 class OpenedLog(msgspec.Struct, frozen=True):
@@ -108,8 +111,7 @@ class _Recovery:
         if not active.is_active:
             active.activate()
         segments = Segments(self._place, found)
-        start_offset = max(opening.start_offset, segments.first.base_offset)
-        start_offset = min(start_offset, active.end_offset)
+        start_offset = self._start_offset(segments)
         snapshots = ProducerSnapshots(self._disk, self._place.directory, entries)
         self._remove_stray_snapshots(segments, snapshots)
         parts = LogParts(
@@ -130,6 +132,22 @@ class _Recovery:
             log.flusher.cut(active.end_offset)
         return log
 
+    def _start_offset(self, segments: Segments) -> Offset:
+        """As the checkpoint says, unless that would hide a log that does not reach so far."""
+        first, end = segments.first.base_offset, segments.active.end_offset
+        noted = self._opening.start_offset
+        if noted > end and end > first:
+            self.report.lost.append(
+                f"the noted start offset {noted} is past the end {end}, and is not believed:"
+                f" the log begins at {first}"
+            )
+            return first
+        if self._opening.recovery_point > end:
+            self.report.lost.append(
+                f"the log ends at {end}, and was flushed to {self._opening.recovery_point}"
+            )
+        return min(max(noted, first), end)
+
     # --- what is there ---------------------------------------------------------------------------
 
     def _find_segments(self, entries: Mapping[str, Entry]) -> list[Segment]:
@@ -140,7 +158,7 @@ class _Recovery:
             if parsed is None or parsed[1] != file_names.LOG:
                 continue
             segment = Segment(self._place, parsed[0], index_interval_bytes=interval)
-            segment.size_bytes = entries[name].size_bytes
+            segment.size_bytes = segment.untrusted_end = entries[name].size_bytes
             segment.modified_ms = entries[name].modified_ms
             if found:
                 found[-1].end_offset = segment.base_offset
@@ -156,6 +174,7 @@ class _Recovery:
         expected = self._opening.expected_sizes
         if expected is None:
             return
+        self._compare_data(found, entries, expected)
         for segment in found:
             for path in segment.paths()[1:]:
                 name = path.rpartition("/")[2]
@@ -167,6 +186,33 @@ class _Recovery:
                     self._distrust_transactions(segment)
                 else:
                     segment.rebuild_indexes()
+
+    def _compare_data(
+        self, found: list[Segment], entries: Mapping[str, Entry], expected: Mapping[str, int]
+    ) -> None:
+        """Say which data files have another size than the clean stop left them with, or are gone.
+
+        Nothing is repaired: below the recovery point nothing is cut. Reading there fails.
+        """
+        for name, size_bytes in expected.items():
+            if name.endswith(file_names.LOG) and name not in entries:
+                self.report.lost.append(f"{name} is gone, with {size_bytes} bytes of records")
+        for index, segment in enumerate(found):
+            name = segment.path.rpartition("/")[2]
+            wanted = expected.get(name)
+            if wanted is None or wanted == segment.size_bytes:
+                continue
+            said = f"{name} has {segment.size_bytes} bytes, and had {wanted} at the last stop"
+            if index < len(found) - 1:
+                said += self._missing(segment, found[index + 1].base_offset)
+            self.report.lost.append(said)
+
+    def _missing(self, segment: Segment, next_base: Offset) -> str:
+        """Which offsets a sealed segment lacks at its end; empty where none."""
+        segment.rebuild_indexes()
+        segment.learn_end()
+        end, segment.end_offset = segment.end_offset, next_base
+        return f": offsets {end} to {next_base - 1} cannot be read" if end < next_base else ""
 
     def _distrust_transactions(self, segment: Segment) -> None:
         if self._rebuild_from is None or segment.base_offset < self._rebuild_from:
@@ -186,6 +232,7 @@ class _Recovery:
             if not is_last:
                 self._cut_again(segment, found[index + 1].base_offset)
             if segment.end_offset < point and not is_last:
+                self._report_hole(segment, found[index + 1].base_offset)
                 continue
             self._distrust_transactions(segment)
             is_whole = self._verify(segment)
@@ -201,6 +248,16 @@ class _Recovery:
             self.report.bytes_cut += segment.size_bytes - position
             segment.truncate_to(next_base)
             segment.end_offset = next_base
+
+    def _report_hole(self, segment: Segment, next_base: Offset) -> None:
+        """Say it where a flushed segment does not end where the next begins.
+
+        Compaction by Apache Kafka leaves such gaps, and nothing is missing in them.
+        """
+        if self._opening.settings.is_compacted or segment.locate(next_base - 1)[1]:
+            return
+        name = segment.path.rpartition("/")[2]
+        self.report.lost.append(f"{name} has lost its end{self._missing(segment, next_base)}")
 
     def _verify(self, segment: Segment) -> bool:
         """Check one segment, cut it at the first bad batch and index it; True if it was whole."""

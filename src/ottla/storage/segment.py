@@ -66,12 +66,15 @@ class Segment:
         "modified_ms",
         "place",
         "size_bytes",
+        *("untrusted_end", "untrusted_start"),
     )
 
     def __init__(self, place: SegmentPlace, base_offset: int, *, index_interval_bytes: int) -> None:
         self.base_offset = Offset(base_offset)
         self.end_offset = Offset(base_offset)
         self.size_bytes = 0
+        self.untrusted_start = self.untrusted_end = 0
+        """Between them stands what an earlier run left, and this one has not looked at."""
         self.modified_ms = 0
         self.index_interval_bytes = index_interval_bytes
         self.place = place

@@ -13,7 +13,7 @@ from ottla.storage.batch_scan import walk
 from ottla.storage.descriptor_pool import DescriptorPool
 from ottla.storage.disk import Disk, File
 from ottla.storage.index_cache import IndexCache, SegmentIndexes
-from ottla.storage.offset_index import OffsetIndex
+from ottla.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.transaction_index import TransactionIndex
 
@@ -65,7 +65,11 @@ def index_batches(
     offsets, times = OffsetIndex(base_offset), TimeIndex(base_offset)
     since_entry = 0
     latest, latest_offset = NO_TIMESTAMP, Offset(-1)
+    next_offset, end_max = base_offset, base_offset + RELATIVE_OFFSET_MAX + 1
     for header in walk(file, 0, log_bytes):
+        if not header.can_be(next_offset, end_max):
+            continue  # damaged; those behind it are found nonetheless
+        next_offset = header.last_offset + 1
         if header.max_timestamp > latest:
             latest, latest_offset = header.max_timestamp, header.last_offset
         if since_entry > interval_bytes:

@@ -3,6 +3,7 @@
 Invariants:
 1. There is at least one segment; base offsets grow; each ends where the next begins, or before.
 2. Only the last one is active.
+3. Nothing is read over a hole: where a segment lacks what it should have, reading there fails.
 """
 
 from __future__ import annotations
@@ -10,23 +11,27 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
+from ottla.errors import CorruptBatch
 from ottla.model.file_region import FileRegion
 from ottla.model.ids import Position
 from ottla.storage.segment import Segment, SegmentInfo, TimestampedOffset
 from ottla.storage.segment_place import SegmentPlace
+from ottla.storage.segment_trust import trusted_bytes
 from ottla.storage.transaction_index import AbortedTransaction
 
 
 class Segments:
     """An ordered list that knows which segment an offset is in."""
 
-    __slots__ = ("_bases", "_segments", "active", "cuts", "place")
+    __slots__ = ("_bases", "_segments", "active", "cuts", "may_have_gaps", "place")
 
     def __init__(self, place: SegmentPlace, segments: Iterable[Segment]) -> None:
         self.place = place
         self._segments = list(segments)
         self._bases: list[int] = [segment.base_offset for segment in self._segments]
         self.active = self._segments[-1]
+        self.may_have_gaps = False
+        """Whether compaction may have left segments without the offsets before the next one."""
         self.cuts = 0
         """How often the log was truncated; work begun before a cut is void."""
 
@@ -111,6 +116,12 @@ class Segments:
                 position, batch_bytes = segment.locate(offset)
                 if batch_bytes:
                     break
+                if segment.end_offset > offset and not self.may_have_gaps:
+                    # Going on behind it would hide from the reader that something is gone.
+                    raise CorruptBatch(
+                        f"{segment.path} is damaged: it has no readable batch for offset {offset},"
+                        f" and should have all to {segment.end_offset}; see `ottla log verify`"
+                    )
         limit = segment.size_bytes if end >= segment.end_offset else segment.locate(end)[0]
         size = limit - position
         if size <= 0 or not batch_bytes:
@@ -126,6 +137,13 @@ class Segments:
                 whole = segment.indexes().offsets.position_near(position + bytes_max) - position
                 if whole >= max(batch_bytes, bytes_max // 2):
                     size = whole
+        if position < segment.untrusted_end:
+            size = trusted_bytes(segment, position, size)
+            if size < min(batch_bytes, bytes_max):
+                raise CorruptBatch(
+                    f"{segment.path} is damaged at byte {position}: what stands there for offset"
+                    f" {offset} cannot be a batch; see `ottla log verify`"
+                )
         return FileRegion(segment.file(), position, size)
 
     def find_timestamp(self, timestamp: int, start_offset: int) -> TimestampedOffset | None:

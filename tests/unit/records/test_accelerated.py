@@ -158,3 +158,40 @@ def test_checksums_of_two_parts_give_that_of_both(loops: Loops, second_bytes: in
     both = bytes(number * 7 % 251 for number in range(40 + second_bytes))
     first, second = crc32c(both[:40]), crc32c(both[40:])
     assert loops.encoding.joined_checksum(first, second, second_bytes) == crc32c(both)
+
+
+THREE = [
+    with_length(encode_record(delta, at, b"k", b"value")) for at, delta in enumerate((5, -7, 3))
+]
+
+
+@in_both_ways
+def test_produced_records_tell_their_earliest_and_latest_time(loops: Loops) -> None:
+    assert loops.decoding.check_produced(b"".join(THREE), 3, True) == (-7, 5)
+
+
+@in_both_ways
+def test_every_cut_and_every_flipped_byte_is_refused_or_harmless(loops: Loops) -> None:
+    payload = b"".join(THREE)
+    for cut in range(len(payload)):
+        with pytest.raises(InvalidRecord):
+            loops.decoding.check_produced(payload[:cut], 3, False)
+    for at in range(len(payload)):
+        flipped = payload[:at] + bytes([payload[at] ^ 0xFF]) + payload[at + 1 :]
+        answers = {str(_answer(each, flipped)) for each in (loops, REFERENCE)}
+        assert len(answers) == 1, at
+
+
+@in_both_ways
+def test_a_record_without_a_key_is_refused_where_keys_are_needed(loops: Loops) -> None:
+    keyless = with_length(encode_record(0, 0, None, b"value"))
+    assert loops.decoding.check_produced(keyless, 1, False) == (0, 0)
+    with pytest.raises(InvalidRecord, match="no key"):
+        loops.decoding.check_produced(keyless, 1, True)
+
+
+def _answer(loops: Loops, payload: bytes) -> object:
+    try:
+        return loops.decoding.check_produced(payload, 3, False)
+    except InvalidRecord as error:
+        return str(error)

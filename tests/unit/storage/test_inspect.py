@@ -98,3 +98,15 @@ def test_an_index_entry_that_points_nowhere_is_named():
     world.disk.damage(path, 7, 0x01)
     (finding,) = verify_log(world.disk, DIRECTORY).findings
     assert finding.path == path
+
+
+def test_a_segment_that_is_gone_is_named():
+    world = World(settings(index_interval_bytes=0))
+    log = world.open()
+    for value in (b"a", b"b", b"c"):
+        append(log, batch(value))
+        log.roll()
+    log.close()
+    world.disk.remove(f"{DIRECTORY}/{1:020d}.log")
+    findings = verify_log(world.disk, DIRECTORY).findings
+    assert any("offsets 1 to 1 are missing" in finding.problem for finding in findings)

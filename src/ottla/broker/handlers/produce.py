@@ -1,13 +1,15 @@
 """Produce: append each partition's records, and answer when they are as safe as was asked.
 
 Everything is appended before the first await, so the order of requests on a connection is the
-order in the log.
+order in the log. Where records expand so far that a thread has to look at them first, later Produce
+requests of that connection wait for it, one batch at a time: none overtakes another.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from struct import Struct
 from typing import Final
 
@@ -18,6 +20,7 @@ from ottla.broker.transaction_guard import Codes, TransactionGuard, enrolment
 from ottla.cluster.image import INTERNAL_TOPICS
 from ottla.errors import (
     ErrorCode,
+    ExpandsTooFar,
     InvalidTopic,
     OttlaError,
     ProtocolError,
@@ -27,6 +30,7 @@ from ottla.errors import (
     UnsupportedCompression,
 )
 from ottla.model.ids import Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
+from ottla.net.server_connection import Peer
 from ottla.protocol.message import Message
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -45,6 +49,8 @@ from ottla.records.batch import (
     TRANSACTIONAL_BIT,
 )
 from ottla.records.compression import COMPRESSION_BITS, Compression
+from ottla.storage.admission import checked
+from ottla.storage.producer_state import Origin
 
 ACKS_NONE: Final = 0
 ACKS_LEADER: Final = 1
@@ -59,6 +65,11 @@ ADMIN_CLIENT_ID: Final = "__admin_client"
 log = logging.getLogger(__name__)
 
 Uncommitted = tuple[Partition, Offset, PartitionProduceResponse]
+Slow = tuple[Partition, PartitionProduceData, PartitionProduceResponse]
+THREADS: Final = 2
+"""How many batches are looked at at once, of all connections together."""
+WAITING_BYTES_MAX: Final = 32 * 1024 * 1024
+"""What one connection may have waiting for that; the rest is to be sent again later."""
 
 _producer_of = Struct(">qh").unpack_from
 
@@ -70,6 +81,8 @@ class _Appending:
         "acks",
         "barred",
         "may_write_internal",
+        "slow",
+        "topics",
         "transactional_id",
         "uncommitted",
         "version",
@@ -82,6 +95,9 @@ class _Appending:
         self.transactional_id: str | None = request.transactional_id
         self.barred = barred
         self.uncommitted: list[Uncommitted] = []
+        self.topics: list[TopicProduceResponse] = []
+        self.slow: list[Slow] = []
+        """What a thread has to look at before it is appended, and the answers to fill in."""
 
     def check(self, partition: Partition, records: memoryview) -> None:
         """Refuses records that this request may not append, whatever the log says to them."""
@@ -107,6 +123,10 @@ class ProduceHandler:
     def __init__(self, partitions: Partitions, guard: TransactionGuard) -> None:
         self._partitions = partitions
         self._guard = guard
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="ottla-records")
+        self._slow: dict[Peer, asyncio.Task[_Appending]] = {}
+        """Of each connection that has such records in work, the last of its requests."""
+        self._waiting_bytes: dict[Peer, int] = {}
 
     def handle(self, request: ProduceRequest, context: RequestContext) -> Outcome:
         if not ACKS_ALL <= request.acks <= ACKS_LEADER:
@@ -115,18 +135,89 @@ class ProduceHandler:
         if version >= FIRST_VERSION_WITH_TOPIC_IDS:
             for topic in request.topic_data:
                 topic.name = self._name(topic.topic_id)
+        if context.peer in self._slow:
+            return self._append_slowly(request, context, None)
         if request.transactional_id is not None:
             return self._append_in_transaction(request, context)
-        return self._append_all(request, _Appending(request, context, {}))
+        appending = _Appending(request, context, {})
+        self._append_all(request, appending)
+        if appending.slow:
+            return self._append_slowly(request, context, appending)
+        return _outcome(request, appending)
 
     async def _append_in_transaction(
         self, request: ProduceRequest, context: RequestContext
     ) -> Message | None:
         barred = await self._bar(request, context.version)
-        return await settled(self._append_all(request, _Appending(request, context, barred)))
+        appending = _Appending(request, context, barred)
+        self._append_all(request, appending)
+        if appending.slow:
+            return await settled(self._append_slowly(request, context, appending))
+        return await settled(_outcome(request, appending))
 
-    def _append_all(self, request: ProduceRequest, appending: _Appending) -> Outcome:
-        topics = [
+    def _append_slowly(
+        self, request: ProduceRequest, context: RequestContext, begun: _Appending | None
+    ) -> Outcome:
+        """In a task of its own, which the next request of the connection waits for.
+
+        It goes on though the client may leave: who sent it before it left has sent it.
+        """
+        size_bytes = _keep_records(request)
+        if self._waiting_bytes.get(context.peer, 0) + size_bytes > WAITING_BYTES_MAX:
+            return self.refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+        before = self._slow.get(context.peer)
+        work = self._append_in_turn(request, context, begun, before)
+        task = asyncio.get_running_loop().create_task(work)
+        self._slow[context.peer] = task
+        self._waiting_bytes[context.peer] = self._waiting_bytes.get(context.peer, 0) + size_bytes
+        task.add_done_callback(lambda done: self._end_turn(context.peer, done, size_bytes))
+        return _answer_of(request, task)
+
+    def _end_turn(self, peer: Peer, task: asyncio.Task[_Appending], size_bytes: int) -> None:
+        self._waiting_bytes[peer] -= size_bytes
+        if self._slow.get(peer) is task:
+            del self._slow[peer], self._waiting_bytes[peer]
+        if not task.cancelled():
+            task.exception()  # whoever waits for it has it too; nobody may
+
+    async def _append_in_turn(
+        self,
+        request: ProduceRequest,
+        context: RequestContext,
+        begun: _Appending | None,
+        before: asyncio.Task[_Appending] | None,
+    ) -> _Appending:
+        if before is not None:
+            await asyncio.wait([before])
+        appending = begun
+        if appending is None:
+            barred: Codes = {}
+            if request.transactional_id is not None:
+                barred = await self._bar(request, context.version)
+            appending = _Appending(request, context, barred)
+            self._append_all(request, appending)
+        loop = asyncio.get_running_loop()
+        for partition, data, answer in appending.slow:
+            try:
+                records = data.records
+                assert records is not None, "it was found to expand too far"
+                ready = await loop.run_in_executor(
+                    self._threads, checked, records, partition.log.settings
+                )
+                appending.check(partition, records)
+                appended = partition.append(ready, origin=Origin.CHECKED_CLIENT)
+            except OttlaError as error:
+                _fail(answer, error)
+                continue
+            answer.base_offset = appended.base_offset
+            answer.log_append_time_ms = appended.append_time_ms
+            answer.log_start_offset = appended.start_offset
+            if not partition.is_committed(appended.end_offset):
+                appending.uncommitted.append((partition, appended.end_offset, answer))
+        return appending
+
+    def _append_all(self, request: ProduceRequest, appending: _Appending) -> None:
+        appending.topics = [
             TopicProduceResponse(
                 topic.name,
                 topic.topic_id,
@@ -134,13 +225,6 @@ class ProduceHandler:
             )
             for topic in request.topic_data
         ]
-        response = ProduceResponse(topics)
-        if appending.acks == ACKS_NONE:
-            _cut_off_on_error(response)
-            return None
-        if appending.acks == ACKS_ALL and appending.uncommitted:
-            return Parked(_committed(response, appending.uncommitted, request.timeout_ms))
-        return response
 
     def refuse(self, request: ProduceRequest, code: ErrorCode) -> ProduceResponse:
         return ProduceResponse(
@@ -199,6 +283,10 @@ class ProduceHandler:
                 raise RequestFailed(ErrorCode.INVALID_RECORD, "there are no records to append")
             appending.check(partition, records)
             appended = partition.append(records)
+        except ExpandsTooFar:
+            answer = PartitionProduceResponse(data.index, 0, -1)
+            appending.slow.append((partition, data, answer))
+            return answer
         except OttlaError as error:
             return _failure(data.index, error)
         answer = PartitionProduceResponse(
@@ -209,8 +297,29 @@ class ProduceHandler:
         return answer
 
 
+def _outcome(request: ProduceRequest, appending: _Appending) -> Outcome:
+    response = ProduceResponse(appending.topics)
+    if appending.acks == ACKS_NONE:
+        _cut_off_on_error(response)
+        return None
+    if appending.acks == ACKS_ALL and appending.uncommitted:
+        return Parked(_committed(response, appending.uncommitted, request.timeout_ms))
+    return response
+
+
+async def _answer_of(request: ProduceRequest, task: asyncio.Task[_Appending]) -> Message | None:
+    return await settled(_outcome(request, await asyncio.shield(task)))
+
+
 def _failure(index: int, error: OttlaError) -> PartitionProduceResponse:
-    answer = PartitionProduceResponse(index, error.code, -1, error_message=str(error))
+    answer = PartitionProduceResponse(index, error.code, -1)
+    _fail(answer, error)
+    return answer
+
+
+def _fail(answer: PartitionProduceResponse, error: OttlaError) -> None:
+    answer.error_code = error.code
+    answer.error_message = str(error)
     if isinstance(error, RecordsWithoutKey):
         answer.record_errors = [
             BatchIndexAndErrorMessage(each, "a record of a compacted topic needs a key")
@@ -218,15 +327,20 @@ def _failure(index: int, error: OttlaError) -> PartitionProduceResponse:
         ]
     elif error.code is ErrorCode.INVALID_RECORD:
         answer.record_errors = [BatchIndexAndErrorMessage(0, str(error))]
-    return answer
 
 
-def _keep_records(request: ProduceRequest) -> None:
-    """Makes the records outlive the first wait: after it their frame's buffer is another's."""
+def _keep_records(request: ProduceRequest) -> int:
+    """Makes the records outlive the first wait: after it their frame's buffer is another's.
+
+    Returns how many bytes they are.
+    """
+    size_bytes = 0
     for topic in request.topic_data:
         for data in topic.partition_data:
             if data.records is not None:
                 data.records = memoryview(bytearray(data.records))
+                size_bytes += len(data.records)
+    return size_bytes
 
 
 def _transactional_producer(

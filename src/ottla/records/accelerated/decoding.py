@@ -269,6 +269,52 @@ def _checked_count(shape: RecordShape, size: cython.Py_ssize_t) -> cython.Py_ssi
     return shape.record_count
 
 
+# --- as produced ----------------------------------------------------------------------------------
+
+
+def check_produced(payload: Data, record_count: int, needs_keys: bool) -> tuple[int, int]:
+    """The least and the greatest delta of the records' timestamps; InvalidRecord unless `payload`
+    is so many records, at offsets that count from 0, with keys if asked.
+
+    Walks over lengths alone, so that a broker can afford it for all it is sent.
+    """
+    size: cython.Py_ssize_t = len(payload)
+    if not 0 < record_count <= size // _RECORD_BYTES_MIN:
+        raise InvalidRecord(f"{record_count} records cannot stand in {size} bytes")
+    count: cython.ulonglong = record_count
+    index: cython.ulonglong = 0
+    with_keys: cython.bint = needs_keys
+    earliest: cython.longlong = _INT64_MAX
+    latest: cython.longlong = _INT64_MIN
+    timestamp: cython.longlong
+    key: cython.Py_ssize_t = 0
+    offset: cython.ulonglong = 0
+    data = _bytes(payload, size)
+    position: cython.Py_ssize_t = 0
+    with cython.nogil:
+        while index < count:
+            (position, stored, offset, key, _key_end, _value, _value_end, _header, _count) = _parse(
+                data, position, size
+            )
+            if position > size or offset != index << 1 or (with_keys and key < 0):
+                break
+            timestamp = _sum(0, stored)
+            if timestamp < earliest:
+                earliest = timestamp
+            if timestamp > latest:
+                latest = timestamp
+            index += 1
+    if position > size:
+        raise InvalidRecord(f"record {index} of {count} is damaged or ends early")
+    if index < count:
+        if offset != index << 1:
+            raise InvalidRecord(f"record {index} of {count} does not stand at offset {index}")
+        raise InvalidRecord("a record of a compacted topic has no key")
+    if position != size:
+        raise InvalidRecord(f"{size - position} bytes are left after the last record")
+    return earliest, latest
+
+
 # --- to columns -----------------------------------------------------------------------------------
 
 KEYS = 0
