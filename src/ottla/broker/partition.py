@@ -65,6 +65,8 @@ class Relieving(Protocol):
 
     def ask(self, partition: Partition) -> None: ...
 
+    def hand_over(self, partition: Partition, needed: int) -> bool: ...
+
 
 class Services(msgspec.Struct, frozen=True):
     """What partitions ask of the rest of the broker."""
@@ -301,14 +303,23 @@ class Partition:
             self._services.in_sync.change(self, in_sync.members | {follower})
 
     def drop_laggards(self) -> None:
-        """Wishes those out of the set that have not had everything for too long."""
+        """Wishes those out of the set that have not had everything for too long.
+
+        If too few would be left and nobody asks this broker any more, it is the one who is cut off:
+        another leads, if one can.
+        """
         in_sync = self.in_sync
         if in_sync is None or in_sync.proposal is not None:
             return
-        lag_ms_max = self._services.standing.lag_ms_max
-        lagging = in_sync.lagging(self.log.end_offset, self.clock.monotonic_ms(), lag_ms_max)
-        if lagging:
-            self._services.in_sync.change(self, in_sync.members - lagging)
+        now_ms, lag_ms_max = self.clock.monotonic_ms(), self._services.standing.lag_ms_max
+        lagging = in_sync.lagging(self.log.end_offset, now_ms, lag_ms_max)
+        if not lagging:
+            return
+        stays = in_sync.members - lagging
+        needed = in_sync.needed(self.log.settings.min_insync_replicas)
+        is_useless = len(stays) < needed and in_sync.is_cut_off(lagging, now_ms, lag_ms_max)
+        if not (is_useless and self._services.relief.hand_over(self, needed)):
+            self._services.in_sync.change(self, stays)
 
     def follow_watermarks(self, high_watermark: Offset, start_offset: Offset) -> None:
         """Takes over how far the leader has come, as far as this log has it."""

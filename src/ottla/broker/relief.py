@@ -1,4 +1,4 @@
-"""Lets others lead what this broker cannot write any more: its disk is full, or fails.
+"""Lets others lead what this broker cannot: its disk is full or fails, or no follower reaches it.
 
 A leader that could not write takes no more records, and waits until all who are in sync have what
 it has: so nothing is lost that it accepted, be it acknowledged by one replica or by all. Then it
@@ -8,6 +8,14 @@ the set, nor to lead, while it cannot write.
 
 Where nobody else is in sync it goes on leading: what is there can be read, and may be written again
 as soon as there is room. So where all disks are full, the last one keeps the partition.
+
+A leader that reaches the metadata store but is asked by none of its followers cannot commit, and
+with fewer in sync than the topic asks for it would take nothing written with acks=all. If enough
+other replicas are alive, it gives up instead of shrinking the set, and leaves it to those who are
+in sync with it: they have all that was acknowledged with acks=all. They cannot catch up with the
+rest, so nothing is waited for: what only acks=1 acknowledged is lost, as when a leader dies. Every
+hand-over makes the set smaller, and only a follower that replicates makes it larger again: so
+leadership does not go around among brokers none of whom reaches another.
 """
 
 from __future__ import annotations
@@ -49,6 +57,8 @@ class Relief:
         self._has_room = has_room
         self._ailing: dict[TopicPartition, Partition] = {}
         """Given up, until they can be written."""
+        self._handed_over: set[TopicPartition] = set()
+        """Those whose hand-over is under way."""
         self._running: set[asyncio.Task[None]] = set()
         self._nurse: asyncio.Task[None] | None = None
 
@@ -65,6 +75,39 @@ class Relief:
             return
         partition.is_ailing = True
         self._begin(self._relieve(partition))
+
+    def hand_over(self, partition: Partition, needed: int) -> bool:
+        """The partition's followers do not reach their leader: another shall lead, if enough
+        others live to take what is written; whether that is under way."""
+        name = partition.id
+        if name in self._handed_over:
+            return True
+        if partition.is_ailing or not self._can_be_relieved(partition):
+            return False
+        image = self._metadata.image
+        led = image.partition(name.topic, name.partition)
+        assert led is not None, "this broker leads it"
+        others = {each for each in led.replicas if each != led.leader and each in image.brokers}
+        if len(others) < needed or others.isdisjoint(led.isr):
+            return False
+        self._handed_over.add(name)
+        self._begin(self._hand_over(name, partition.leader_epoch))
+        return True
+
+    async def _hand_over(self, name: TopicPartition, epoch: LeaderEpoch) -> None:
+        leader = self._standing.broker_id
+        try:
+            state = await self._metadata.change_as_leader(
+                lambda draft: give_up(draft, name, leader, epoch)
+            )
+        except OttlaError as error:
+            # If it may have happened, the metadata tells. Else the next look at lag asks again.
+            log.warning("%s: no follower reaches this leader, and it leads on: %s", name, error)
+            return
+        finally:
+            self._handed_over.discard(name)
+        others = ", ".join(map(str, state.isr))
+        log.warning("%s: no follower reaches this leader: one of %s is to lead it", name, others)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)

@@ -150,6 +150,17 @@ class InSync:
             and now_ms - follower.caught_up_ms > lag_ms_max
         )
 
+    def is_cut_off(self, lagging: frozenset[BrokerId], now_ms: int, lag_ms_max: int) -> bool:
+        """Whether none of those who lag has asked for anything for too long.
+
+        One that asks and is slow gets there; to hand over to it would throw away what it lacks.
+        """
+        return all(
+            now_ms - max(follower.caught_up_ms, follower.fetched_ms) > lag_ms_max
+            for replica in lagging
+            if (follower := self._followers.get(replica)) is not None
+        )
+
     def can_join(self, replica: BrokerId, high_watermark: Offset) -> bool:
         """Whether a follower outside of the set has all that is committed, and of this epoch."""
         follower = self._followers.get(replica)

@@ -66,7 +66,8 @@ def renounce_lost(draft: Draft, broker: BrokerId, lost: Collection[TopicPartitio
 def give_up(
     draft: Draft, name: TopicPartition, leader: BrokerId, epoch: LeaderEpoch
 ) -> PartitionImage:
-    """Let a leader lead no more, nor be in sync, as it cannot write; the state as it will be.
+    """Let a leader lead no more, nor be in sync, as it cannot write or nobody reaches it; the state
+    as it will be.
 
     Nobody leads then until the controller has elected one of the others in sync. NotLeader where it
     leads no more already, RequestFailed where nobody else is in sync.

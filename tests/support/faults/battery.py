@@ -53,8 +53,10 @@ FAULTS: dict[str, Fault | BankFault] = {
         scenarios.lose_quorum_for_a_minute, zookeepers=3
     ),
     "leader cut from ZooKeeper": Fault(scenarios.cut_leader_from_zookeeper),
-    "leader cut from the other brokers": Fault(scenarios.cut_leader_from_brokers),
-    "leader cut from the other brokers until it is alone in sync": Fault(
+    "leader cut from the other brokers for 5 s": Fault(scenarios.cut_leader_for_5_seconds),
+    "leader cut from the other brokers for 25 s": Fault(scenarios.cut_leader_for_25_seconds),
+    "leader cut from the other brokers for 60 s": Fault(scenarios.cut_leader_for_60_seconds),
+    "all brokers cut from each other until one is alone in sync": Fault(
         scenarios.starve_leader, settings=SHORT_LAG
     ),
     "leader cut from one follower": Fault(scenarios.cut_one_follower, settings=SHORT_LAG),

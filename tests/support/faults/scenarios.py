@@ -19,6 +19,9 @@ from support.wire import Connection
 PAST_SESSION_SECONDS = 6.0
 """Longer than a session, of four seconds: whoever hears nothing has given up leading by then."""
 MINUTE_SECONDS = 60.0
+HAND_OVER_SECONDS = 20.0
+"""By then a leader that no follower reaches has handed over: the lag of five seconds, half of it
+until the next look, and what a busy machine needs."""
 
 
 def kill_leader(stage: Stage) -> None:
@@ -144,12 +147,31 @@ def cut_leader_from_zookeeper(stage: Stage) -> None:
     stage.cluster.heal()
 
 
-def cut_leader_from_brokers(stage: Stage) -> None:
-    """It stays registered and reaches its clients; its followers fall out of the set in sync."""
+def cut_leader_from_brokers(stage: Stage, seconds: float) -> None:
+    """It stays registered and reaches its clients. Who waits for all replicas goes on with another
+    leader, once nobody has asked the old one for as long as replicas may lag."""
     leader = stage.leader
     stage.cluster.partition([[leader], stage.others(leader)])
+    ends = time.monotonic() + seconds
     stage.load.wait_outage(OUTAGE_SECONDS, partition=0)
+    if seconds > HAND_OVER_SECONDS:
+        stage.wait_other_leader(leader)
+        stage.go_on()
+    while time.monotonic() < ends:
+        time.sleep(0.1)
     stage.cluster.heal()
+
+
+def cut_leader_for_5_seconds(stage: Stage) -> None:
+    cut_leader_from_brokers(stage, 5.0)
+
+
+def cut_leader_for_25_seconds(stage: Stage) -> None:
+    cut_leader_from_brokers(stage, 25.0)
+
+
+def cut_leader_for_60_seconds(stage: Stage) -> None:
+    cut_leader_from_brokers(stage, 60.0)
 
 
 def cut_leader_from_all_but_clients(stage: Stage) -> None:
@@ -179,10 +201,10 @@ def isolate_leader(stage: Stage) -> None:
 
 
 def starve_leader(stage: Stage) -> None:
-    """Its followers fall out of the set in sync: it must refuse what nobody else would have."""
-    leader = stage.leader
-    stage.cluster.partition([[leader], stage.others(leader)])
-    stage.wait_rows(lambda rows: rows[0].in_sync == (leader,), "a leader alone in sync")
+    """No broker reaches another: the last in sync must refuse what nobody else would have."""
+    stage.cluster.partition([[broker] for broker in range(len(stage.cluster.brokers))])
+    stage.wait_rows(lambda rows: rows[0].in_sync == (rows[0].leader,), "a leader alone in sync")
+    leader = stage.rows()[0].leader
     with Connection(stage.cluster.brokers[leader].bootstrap_servers) as connection:
         place = (stage.load.topic, 0)
         answer = produce(connection, {place: batch([b"refused 0"])})[place]

@@ -64,6 +64,9 @@ class Pleas:
     def ask(self, partition: Partition) -> None:
         self.heard.append(partition)
 
+    def hand_over(self, partition: Partition, needed: int) -> bool:
+        return False
+
 
 class Flushes:
     """Keeps which partitions are to be synced until the test does it."""

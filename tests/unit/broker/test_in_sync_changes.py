@@ -39,6 +39,22 @@ def members(stage: Stage) -> Any:
     return stage.partition.in_sync.members
 
 
+def test_a_leader_that_was_stopped_itself_first_hears_what_members_ask() -> None:
+    async def scenario() -> None:
+        metadata = Metadata()
+        stage, changes = a_leader(metadata)
+        changes.start()
+        await turns()
+        let_three_lag(stage)
+        await pass_time(LAG_MS / 1000 + 1)
+        assert metadata.isr == {ME, TWO, THREE}
+        await pass_time(LAG_MS / 1000 + 1)
+        assert metadata.isr == {ME, TWO}, "it is always late, and looks all the same"
+        await changes.stop()
+
+    run(scenario())
+
+
 def test_a_member_that_lags_is_looked_for_and_leaves() -> None:
     async def scenario() -> None:
         metadata = Metadata()
