@@ -36,7 +36,8 @@ def test_what_the_broker_keeps_for_itself_is_not_deleted_by_the_way(ottla) -> No
     kept = ottla("topics", "delete", "__transaction_state", "-y", "--if-exists")
     assert (kept.code, "--internal" in kept.err) == (2, True)
     meant = ottla("topics", "delete", "__transaction_state", "-y", "--if-exists", "--internal")
-    assert meant.code == 0
+    # An Ottla broker refuses in any case; others obey.
+    assert meant.code == 0 or "is an internal topic" in meant.err
 
 
 def test_a_command_whose_streams_are_closed_ends_like_any_other(bootstrap: str) -> None:

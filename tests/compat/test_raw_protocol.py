@@ -4,8 +4,22 @@ from collections.abc import Callable
 
 import pytest
 
+from ottla.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.records.builder import BatchBuilder
 from support.batches import Sequenced, batch, magic_of, message_set, now_ms, read_records
 from support.clients.kafka_python import CAN_WRITE_OLD_LZ4
+from support.eventually import eventually
 from support.requests import (
     API_VERSIONS,
     EARLIEST,
@@ -29,6 +43,7 @@ from support.requests import (
     read_produced,
     supported_versions,
 )
+from support.typed_connection import TypedConnection
 from support.wire import Connection, Reader, array, frame, int8, request_header, string
 
 NewName = Callable[[], str]
@@ -37,6 +52,7 @@ OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, UNKNOWN_TOPIC_OR_PARTITION = 1, 2, 3
 INVALID_REQUIRED_ACKS, UNSUPPORTED_VERSION = 21, 35
 OUT_OF_ORDER_SEQUENCE, INVALID_PRODUCER_EPOCH = 45, 47
 FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH = 74, 75
+INVALID_RECORD = 87
 GZIP, LZ4 = 1, 3
 
 
@@ -394,3 +410,28 @@ def test_unknown_tagged_fields_are_skipped(bootstrap: str) -> None:
         answered, reader = connection.receive()
         assert (answered, reader.int16()) == (6, 0)
         assert isinstance(reader, Reader)
+
+
+def test_every_record_without_a_key_is_named_by_its_index(
+    bootstrap: str, new_name: NewName
+) -> None:
+    topic = new_name()
+    builder = BatchBuilder()
+    for key in (b"k", None, b"k", None, None):
+        builder.append(now_ms(), key, b"value")
+    with TypedConnection(bootstrap) as typed:
+        compacted = CreatableTopicConfig("cleanup.policy", "compact")
+        created = CreatableTopic(topic, 1, 1, configs=[compacted])
+        typed.call(CreateTopicsRequest(topics=[created], timeout_ms=10_000), 5)
+
+        def answered() -> PartitionProduceResponse | None:
+            data = PartitionProduceData(index=0, records=memoryview(builder.build()))
+            wanted = TopicProduceData(topic, partition_data=[data])
+            answer = typed.call(ProduceRequest(acks=-1, timeout_ms=9000, topic_data=[wanted]), 9)
+            assert isinstance(answer, ProduceResponse)
+            (found,) = answer.responses[0].partition_responses
+            return None if found.error_code == UNKNOWN_TOPIC_OR_PARTITION else found
+
+        refused = eventually(answered, "the topic")
+    assert refused.error_code == INVALID_RECORD
+    assert [each.batch_index for each in refused.record_errors] == [1, 3, 4]

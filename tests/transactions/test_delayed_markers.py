@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import pytest
 
+from ottla.coordination.partitioning import partition_of
 from ottla.protocol.message import Message
 from ottla.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
@@ -39,7 +40,6 @@ from ottla.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from ottla.coordination.partitioning import partition_of
 from support.eventually import eventually
 from support.typed_connection import TypedConnection
 
@@ -59,8 +59,8 @@ class Transaction:
         connection.call(
             CreateTopicsRequest(topics=[CreatableTopic(self.topic, 1, 1)], timeout_ms=10_000), 7
         )
-        for key_type, key in ((0, self.group), (1, self.id)):
-            eventually(lambda: self._is_found(key_type, key), "the coordinator")
+        eventually(lambda: self._is_found(0, self.group), "the group coordinator")
+        eventually(lambda: self._is_found(1, self.id), "the transaction coordinator")
         if is_consumer_group:
             self._join()
         self.producer = self.init()

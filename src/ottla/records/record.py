@@ -286,15 +286,13 @@ def scan_records(payload: bytes, shape: RecordShape) -> Iterator[RawRecord]:
 def check_records(payload: bytes, shape: RecordShape, *, needs_keys: bool) -> None:
     """Raise InvalidRecord unless offsets rise, none past the header's last, with keys if asked."""
     offset = shape.base_offset - 1
-    index = 0
     without_key: list[int] = []
-    for record in decode_records(payload, shape):
+    for index, record in enumerate(decode_records(payload, shape)):
         if record.offset <= offset:
             raise InvalidRecord(f"offset {record.offset} follows offset {offset}")
         if needs_keys and record.key is None:
             without_key.append(index)
         offset = record.offset
-        index += 1
     if offset > shape.base_offset + shape.last_offset_delta:
         raise InvalidRecord(f"offset {offset} is past the batch's last")
     if without_key:

@@ -5,7 +5,6 @@ Ids that a broker or a run chooses become words by the order in which they appea
 their default are left out; sentences in `error_message` are each broker's own and are left out too.
 """
 
-import time
 import uuid
 from typing import Any, TypeVar
 
@@ -29,14 +28,13 @@ from ottla.protocol.messages.find_coordinator import (
 )
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.protocol.plan import schema_of
+from support.eventually import eventually
 from support.typed_connection import TypedConnection
 
 M = TypeVar("M", bound=Message)
 
 NOT_READY = {14, 15, 16, 51}
-"""Coordinators that are being loaded, are not there yet, or are still busy with the last request."""
-TRIES_MAX = 100
-PAUSE_SECONDS = 0.05
+"""Coordinators that are being loaded, not there yet, or still busy with the last request."""
 VOLATILE = {"throttle_time_ms", "error_message", "host", "port", "node_id", "heartbeat_interval_ms"}
 TIMES = {"transaction_start_time_ms", "last_timestamp"}
 PRODUCERS = {"producer_id", "ongoing_txn_producer_id"}
@@ -70,22 +68,19 @@ class Dialogue:
     def _create_topic(self) -> None:
         topic = CreatableTopic(self.topic, 2, 1)
         self.connection.call(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 5)
-        for _ in range(TRIES_MAX):
-            request = MetadataRequest(topics=[MetadataRequestTopic(name=self.topic)])
-            answer = self.connection.call(request, 12)
-            assert isinstance(answer, MetadataResponse)
-            (found,) = answer.topics
-            if not found.error_code and all(not each.error_code for each in found.partitions):
-                break
-            time.sleep(PAUSE_SECONDS)
-        self.topic_id = found.topic_id
-        self._words[found.topic_id.hex()] = "<topic id>"
-        for number in range(TRIES_MAX):
-            if self._is_known_to_groups(f"probe-{number}-{self.group}"):
-                break
-            time.sleep(PAUSE_SECONDS)
+        self.topic_id: bytes = eventually(self._find_topic, "the topic")
+        self._words[self.topic_id.hex()] = "<topic id>"
+        eventually(self._is_known_to_groups, "groups that know the topic")
 
-    def _is_known_to_groups(self, group_id: str) -> bool:
+    def _find_topic(self) -> bytes:
+        """The topic's id; nothing while it is not there."""
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=self.topic)])
+        answer = self.connection.call(request, 12)
+        assert isinstance(answer, MetadataResponse)
+        return b"" if codes_in(answer) - {0} else answer.topics[0].topic_id
+
+    def _is_known_to_groups(self) -> bool:
+        group_id = f"probe-{uuid.uuid4()}"
         request = ConsumerGroupHeartbeatRequest(
             group_id=group_id,
             member_id="probe",
@@ -123,11 +118,12 @@ class Dialogue:
 
     def quietly(self, request: Message, version: int, answer_class: type[M]) -> M:
         """The same, with nothing noted: what leads up to what is compared."""
-        for _ in range(TRIES_MAX):
+
+        def answered() -> Message | None:
             answer = self.connection.call(request, version)
-            if not NOT_READY & codes_in(answer):
-                break
-            time.sleep(PAUSE_SECONDS)
+            return None if NOT_READY & codes_in(answer) else answer
+
+        answer = eventually(answered, f"an answer to {request}")
         assert isinstance(answer, answer_class)
         return answer
 

@@ -101,7 +101,7 @@ def offset_fetch(dialogue: Dialogue, version: int) -> None:
     if version >= 2:
         ask("all of an unknown group", fetch(dialogue, version, None))
     dialogue.quietly(commit(dialogue), 6, OffsetCommitResponse)
-    ask("a partition with an offset, one without and an unknown", fetch(dialogue, version, [0, 1, 9]))
+    ask("an offset, none, an unknown partition", fetch(dialogue, version, [0, 1, 9]))
     ask("an unknown topic", fetch(dialogue, version, [0], "no-such-topic"))
     if version >= 2:
         ask("all", fetch(dialogue, version, None))

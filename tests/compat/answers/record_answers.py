@@ -1,6 +1,6 @@
 """Records what Apache Kafka answers, for machines without Java.
 
-    python tests/compat/answers/record_answers.py HOST:PORT        writes recorded.json beside this file
+    python tests/compat/answers/record_answers.py HOST:PORT     writes recorded.json here
 
 The broker needs group.initial.rebalance.delay.ms=0; everything else may be as it comes.
 """

@@ -25,7 +25,6 @@ from ottla.protocol.messages.describe_groups import (
 )
 from ottla.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-
 GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Read, delete, describe, describe configs and alter configs: as bits, what there is to do with a
 group. Without an authorizer everybody may do all of it."""

@@ -19,10 +19,14 @@ from ottla.protocol.messages.sync_group import SyncGroupResponse
 _NULL_PROTOCOL_FROM: Final = 7
 """The first version of JoinGroup whose answer may lack a protocol."""
 
+_NO_PROTOCOL_NAME_FROM: Final = 7
+"""From this version on a join that failed has no protocol, rather than one without a name."""
 
-def join_refused(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+
+def join_refused(code: ErrorCode, version: int, member_id: str = "") -> JoinGroupResponse:
     """A join that failed."""
-    return JoinGroupResponse(error_code=code, member_id=member_id)
+    name = None if version >= _NO_PROTOCOL_NAME_FROM else ""
+    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=name)
 
 
 def joined(group: ClassicGroup, member_id: str, version: int) -> JoinGroupResponse:

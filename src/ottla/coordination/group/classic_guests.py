@@ -59,9 +59,11 @@ class ClassicGuests:
         try:
             self._join(group, request, call)
         except RequestFailed as refusal:
-            call.answer(join_refused(refusal.code, request.member_id))
+            call.answer(join_refused(refusal.code, call.version, request.member_id))
         except ProtocolError:
-            call.answer(join_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+            call.answer(
+                join_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, call.version, request.member_id)
+            )
 
     def _join(self, group: ConsumerGroup, request: JoinGroupRequest, call: Call) -> None:
         is_full = len(group.members) >= self._settings.group_consumer_max_size
@@ -74,7 +76,7 @@ class ClassicGuests:
         is_dynamic = request.group_instance_id is None
         if is_dynamic and not request.member_id and call.version >= MEMBER_ID_REQUIRED_FROM:
             member_id = self._new_member_id(call.caller.client_id)
-            call.answer(join_refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+            call.answer(join_refused(ErrorCode.MEMBER_ID_REQUIRED, call.version, member_id))
             return
         stage = Stage(group, call.outcome)
         told = replace(

@@ -47,10 +47,12 @@ class ClassicJoin:
     def join(self, group: ClassicGroup, request: JoinGroupRequest, call: Call) -> None:
         """Take in a member, new or known; the answer may come later."""
         if not self._has_room_for(group, request.member_id):
-            call.answer(join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
+            call.answer(join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, call.version))
             self._drop(group, request.member_id, call)
         elif not group.supports(request.protocol_type, [each.name for each in request.protocols]):
-            call.answer(join_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+            call.answer(
+                join_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, call.version, request.member_id)
+            )
         elif request.member_id:
             self._join_again(group, request, call)
         elif request.group_instance_id is not None:
@@ -87,7 +89,7 @@ class ClassicJoin:
         group.pending.add(member_id)
         key = timer_keys.session(group.group_id, member_id)
         call.outcome.start_timer(key, request.session_timeout_ms)
-        call.answer(join_refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+        call.answer(join_refused(ErrorCode.MEMBER_ID_REQUIRED, call.version, member_id))
 
     def _join_static(self, group: ClassicGroup, request: JoinGroupRequest, call: Call) -> None:
         assert request.group_instance_id is not None
@@ -151,7 +153,7 @@ class ClassicJoin:
         try:
             member = group.check_member(member_id, request.group_instance_id)
         except RequestFailed as refusal:
-            call.answer(join_refused(refusal.code, member_id))
+            call.answer(join_refused(refusal.code, call.version, member_id))
             return
         protocols = protocols_of(request)
         is_unchanged = member.protocols == protocols
@@ -162,7 +164,7 @@ class ClassicJoin:
             case ClassicState.STABLE if is_unchanged and member_id != group.leader:
                 call.answer(joined(group, member_id, call.version))
             case ClassicState.EMPTY:
-                call.answer(join_refused(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+                call.answer(join_refused(ErrorCode.UNKNOWN_MEMBER_ID, call.version, member_id))
             case _:
                 self._update(group, member, request, call)
 

@@ -62,7 +62,7 @@ class ClassicProtocol:
         """Decide a JoinGroup."""
         refusal = self._refuse_join(request)
         if refusal is not None:
-            call.answer(join_refused(refusal, request.member_id))
+            call.answer(join_refused(refusal, call.version, request.member_id))
             return
         group = self._groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:

@@ -172,7 +172,7 @@ def release(member: ClassicMember, outcome: Outcome, code: ErrorCode) -> None:
     if member.joining is not None:
         parked, member.joining = member.joining, None
         known_id = "" if code is ErrorCode.UNKNOWN_MEMBER_ID else member.member_id
-        outcome.answer(parked.ticket, join_refused(code, known_id))
+        outcome.answer(parked.ticket, join_refused(code, parked.version, known_id))
     if member.syncing is not None:
         parked, member.syncing = member.syncing, None
         outcome.answer(parked.ticket, sync_refused(code))
