@@ -30,7 +30,6 @@ from ottla.errors import (
     UnsupportedCompression,
 )
 from ottla.model.ids import Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
-from ottla.net.server_connection import Peer
 from ottla.protocol.message import Message
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -124,9 +123,12 @@ class ProduceHandler:
         self._partitions = partitions
         self._guard = guard
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="ottla-records")
-        self._slow: dict[Peer, asyncio.Task[_Appending]] = {}
-        """Of each connection that has such records in work, the last of its requests."""
-        self._waiting_bytes: dict[Peer, int] = {}
+        self._slow: dict[int, asyncio.Task[_Appending]] = {}
+        """Of each connection that has such records in work, the last of its requests.
+
+        By the identity of its Peer, which the task keeps: compiled, a Peer cannot be a key.
+        """
+        self._waiting_bytes: dict[int, int] = {}
 
     def handle(self, request: ProduceRequest, context: RequestContext) -> Outcome:
         if not ACKS_ALL <= request.acks <= ACKS_LEADER:
@@ -135,7 +137,7 @@ class ProduceHandler:
         if version >= FIRST_VERSION_WITH_TOPIC_IDS:
             for topic in request.topic_data:
                 topic.name = self._name(topic.topic_id)
-        if context.peer in self._slow:
+        if self._slow and id(context.peer) in self._slow:
             return self._append_slowly(request, context, None)
         if request.transactional_id is not None:
             return self._append_in_transaction(request, context)
@@ -163,17 +165,18 @@ class ProduceHandler:
         It goes on though the client may leave: who sent it before it left has sent it.
         """
         size_bytes = _keep_records(request)
-        if self._waiting_bytes.get(context.peer, 0) + size_bytes > WAITING_BYTES_MAX:
+        peer = id(context.peer)
+        if self._waiting_bytes.get(peer, 0) + size_bytes > WAITING_BYTES_MAX:
             return self.refuse(request, ErrorCode.REQUEST_TIMED_OUT)
-        before = self._slow.get(context.peer)
+        before = self._slow.get(peer)
         work = self._append_in_turn(request, context, begun, before)
         task = asyncio.get_running_loop().create_task(work)
-        self._slow[context.peer] = task
-        self._waiting_bytes[context.peer] = self._waiting_bytes.get(context.peer, 0) + size_bytes
-        task.add_done_callback(lambda done: self._end_turn(context.peer, done, size_bytes))
+        self._slow[peer] = task
+        self._waiting_bytes[peer] = self._waiting_bytes.get(peer, 0) + size_bytes
+        task.add_done_callback(lambda done: self._end_turn(peer, done, size_bytes))
         return _answer_of(request, task)
 
-    def _end_turn(self, peer: Peer, task: asyncio.Task[_Appending], size_bytes: int) -> None:
+    def _end_turn(self, peer: int, task: asyncio.Task[_Appending], size_bytes: int) -> None:
         self._waiting_bytes[peer] -= size_bytes
         if self._slow.get(peer) is task:
             del self._slow[peer], self._waiting_bytes[peer]
