@@ -125,7 +125,7 @@ def test_long_lists_are_worked_off_in_turns(
 ) -> None:
     bootstrap = own_broker().bootstrap_servers
     with stalls(bootstrap) as seen:
-        rude = [Connection(bootstrap, timeout_seconds=120) for _ in range(4)]
+        rude = [Connection(bootstrap, timeout_seconds=120) for _ in range(12)]
         for connection in rude:
             connection.send(*ask(99_000))
         for connection in rude:
