@@ -198,15 +198,12 @@ def alter(
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--if-exists", is_flag=True, help="A topic that does not exist is no error.")
-@click.option("--internal", is_flag=True, help="Also those in which the broker keeps its own.")
 @broker_options
-def delete(names: tuple[str, ...], yes: bool, if_exists: bool, internal: bool) -> int:
+def delete(names: tuple[str, ...], yes: bool, if_exists: bool) -> int:
     """Delete topics with all their records."""
     for name in names:
-        if name in KEPT_INSIDE and not internal:
-            raise click.UsageError(
-                f"Topic {name} has {KEPT_INSIDE[name]}; add --internal to lose them."
-            )
+        if name in KEPT_INSIDE:
+            raise click.UsageError(f"Topic {name} has {KEPT_INSIDE[name]}: it cannot be deleted.")
     confirm(f"Delete {', '.join(names)} with all records?", yes)
     outcomes = with_client(lambda client: delete_topics(client, names))
     worst = int(ExitCode.OK)

@@ -31,6 +31,7 @@ from ottla.clients.producer.accumulator import NO_HEADERS, Accumulator, Slot
 from ottla.clients.producer.batch import Callback, ProducerBatch
 from ottla.clients.producer.identity import Identity
 from ottla.clients.producer.interceptors import OutgoingRecord, ProducerInterceptor
+from ottla.clients.producer.leader_watch import LeaderWatch
 from ottla.clients.producer.metrics import ProducerMetrics
 from ottla.clients.producer.routing import Partitioner, PartitionQueue, Route
 from ottla.clients.producer.sender import Sender
@@ -96,13 +97,11 @@ class ProducerCore:
 
     __slots__ = (
         "_client",
-        "_has_ended",
         "_ignores_keys",
-        "_looking",
-        "_refresher",
         "_routes",
         "_sender",
         "_unheard",
+        "_watch",
         "accumulator",
         "identity",
         "is_closed",
@@ -125,12 +124,13 @@ class ProducerCore:
         self.identity = self.transaction or Identity(
             self._client, self._wake, is_asked_for=plan.idempotence_was_asked
         )
+        self._watch = LeaderWatch(self._client, self.accumulator, self._wake)
         self._sender = Sender(
             self._client,
             self.accumulator,
             settings,
             self.identity,
-            self._look_soon,
+            self._watch.look_soon,
         )
         self._unheard = self._sender.outcomes.unheard
         self._ignores_keys = settings.partitioner_ignore_keys
@@ -143,18 +143,14 @@ class ProducerCore:
             or self._ignores_keys
         )
         """Whether the short way may be tried, until the end."""
-        self._looking: asyncio.Task[None] | None = None
-        self._refresher: asyncio.Task[None] | None = None
         self.is_closed = False
-        self._has_ended = False
-        """Whether nothing is sent any more, after what waited when it was closed."""
 
     async def start(self) -> None:
         """Reaches the cluster, and for a transactional producer takes its name over."""
         await self._client.retrying(self._client.refresh)
         if self.transaction is not None:
             await self.transaction.init()
-        self._refresher = asyncio.create_task(self._refresh_by_age())
+        self._watch.start(self.plan.connection.metadata_max_age_ms)
 
     # --- from any thread: one record
 
@@ -255,7 +251,7 @@ class ProducerCore:
         while True:
             try:
                 info = await self._client.topic(topic, refresh=failures > 0, may_create=True)
-                return self._update(info)
+                return self._watch.update(info)
             except (RequestFailed, ConnectionFailed, NoBrokerReachable) as error:
                 failures += 1
                 wait_s = self._client.options.retries.wait_s(failures)
@@ -338,12 +334,7 @@ class ProducerCore:
                 await self._drain()
         except TimeoutError:
             _log.info("closing the producer with records unsent after %s s", timeout_s)
-        self._has_ended = True
-        tasks: list[asyncio.Task[None]] = self._sender.close()
-        for task in (self._looking, self._refresher):
-            if task is not None:
-                task.cancel()
-                tasks.append(task)
+        tasks = [*self._sender.close(), *self._watch.end()]
         await asyncio.gather(*tasks, return_exceptions=True)
         self._sender.outcomes.fail_all(ClientClosed("producer", "was closed before this was sent"))
         await self.identity.close()
@@ -354,48 +345,6 @@ class ProducerCore:
 
     def _wake(self) -> None:
         self._sender.wake()
-
-    def _update(self, info: TopicInfo) -> Route:
-        with self.accumulator.lock:
-            route = self.accumulator.routes.get(info.name)
-            if route is None:
-                route = self.accumulator.routes[info.name] = Route(info)
-            else:
-                route.update(info)
-            return route
-
-    def _look_soon(self) -> None:
-        """Leadership may have changed: look, once for however many reasons."""
-        # Also while it closes: what still waits may have to go to another leader.
-        if not self._has_ended and (self._looking is None or self._looking.done()):
-            self._looking = asyncio.create_task(self._look())
-
-    async def _look(self) -> None:
-        failures = 0
-        while True:
-            try:
-                await self._refresh()
-                break
-            except OttlaError as error:
-                failures += 1
-                _log.info("the cluster cannot be looked at: %s", error)
-                await asyncio.sleep(self._client.options.retries.wait_s(failures))
-        if any(min(route.leaders, default=0) < 0 for route in self.accumulator.routes.values()):
-            await asyncio.sleep(self._client.options.retries.wait_s(1))
-        self._sender.wake()
-
-    async def _refresh(self) -> None:
-        topics = list(self.accumulator.routes)
-        picture = await self._client.refresh(topics)
-        for name in topics:
-            if name in picture.topics and not picture.topics[name].error:
-                self._update(picture.topics[name])
-
-    async def _refresh_by_age(self) -> None:
-        age_s = min(self.plan.connection.metadata_max_age_ms / 1000, 86_400.0)
-        while True:
-            await asyncio.sleep(age_s)
-            self._look_soon()
 
 
 def _timestamp(given_ms: int | None) -> int:
