@@ -61,11 +61,11 @@ class InSyncKeeper(Protocol):
 
 
 class Relieving(Protocol):
-    """Finds another leader for what cannot be written here."""
+    """Finds another leader for what cannot be written, or not be committed, here."""
 
     def ask(self, partition: Partition) -> None: ...
 
-    def hand_over(self, partition: Partition, needed: int) -> bool: ...
+    def hand_over(self, partition: Partition, lagging: frozenset[BrokerId]) -> bool: ...
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -303,23 +303,14 @@ class Partition:
             self._services.in_sync.change(self, in_sync.members | {follower})
 
     def drop_laggards(self) -> None:
-        """Wishes those out of the set that have not had everything for too long.
-
-        If too few would be left and nobody asks this broker any more, it is the one who is cut off:
-        another leads, if one can.
-        """
+        """Wishes those out of the set that have not had everything for too long."""
         in_sync = self.in_sync
         if in_sync is None or in_sync.proposal is not None:
             return
-        now_ms, lag_ms_max = self.clock.monotonic_ms(), self._services.standing.lag_ms_max
-        lagging = in_sync.lagging(self.log.end_offset, now_ms, lag_ms_max)
-        if not lagging:
-            return
-        stays = in_sync.members - lagging
-        needed = in_sync.needed(self.log.settings.min_insync_replicas)
-        is_useless = len(stays) < needed and in_sync.is_cut_off(lagging, now_ms, lag_ms_max)
-        if not (is_useless and self._services.relief.hand_over(self, needed)):
-            self._services.in_sync.change(self, stays)
+        lag_ms_max = self._services.standing.lag_ms_max
+        lagging = in_sync.lagging(self.log.end_offset, self.clock.monotonic_ms(), lag_ms_max)
+        if lagging and not self._services.relief.hand_over(self, lagging):
+            self._services.in_sync.change(self, in_sync.members - lagging)
 
     def follow_watermarks(self, high_watermark: Offset, start_offset: Offset) -> None:
         """Takes over how far the leader has come, as far as this log has it."""

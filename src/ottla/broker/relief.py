@@ -32,7 +32,7 @@ from ottla.cluster.metadata import ClusterMetadata
 from ottla.cluster.renunciation import give_up
 from ottla.cluster.store import StoreError
 from ottla.errors import OttlaError
-from ottla.model.ids import LeaderEpoch, TopicPartition
+from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 
 CATCH_UP_SECONDS: Final = 5.0
 """As long the others may take to have everything. Else the leader goes on, and asks again when the
@@ -76,13 +76,14 @@ class Relief:
         partition.is_ailing = True
         self._begin(self._relieve(partition))
 
-    def hand_over(self, partition: Partition, needed: int) -> bool:
-        """The partition's followers do not reach their leader: another shall lead, if enough
-        others live to take what is written; whether that is under way."""
+    def hand_over(self, partition: Partition, lagging: frozenset[BrokerId]) -> bool:
+        """Members of the leader's set lag. If too few would be left without them, and they do not
+        even ask, another shall lead; whether that is under way."""
         name = partition.id
         if name in self._handed_over:
             return True
-        if partition.is_ailing or not self._can_be_relieved(partition):
+        needed = self._needed_elsewhere(partition, lagging)
+        if not needed or partition.is_ailing or not self._can_be_relieved(partition):
             return False
         image = self._metadata.image
         led = image.partition(name.topic, name.partition)
@@ -93,6 +94,15 @@ class Relief:
         self._handed_over.add(name)
         self._begin(self._hand_over(name, partition.leader_epoch))
         return True
+
+    def _needed_elsewhere(self, partition: Partition, lagging: frozenset[BrokerId]) -> int:
+        """How many others it takes to do better than this leader; zero if it can go on itself."""
+        in_sync, standing = partition.in_sync, self._standing
+        assert in_sync is not None, "only a leader knows who lags"
+        needed = in_sync.needed(partition.log.settings.min_insync_replicas)
+        now_ms = standing.clock.monotonic_ms()
+        is_left_alone = in_sync.is_cut_off(lagging, now_ms, standing.lag_ms_max)
+        return needed if len(in_sync.members - lagging) < needed and is_left_alone else 0
 
     async def _hand_over(self, name: TopicPartition, epoch: LeaderEpoch) -> None:
         leader = self._standing.broker_id

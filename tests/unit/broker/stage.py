@@ -64,7 +64,7 @@ class Pleas:
     def ask(self, partition: Partition) -> None:
         self.heard.append(partition)
 
-    def hand_over(self, partition: Partition, needed: int) -> bool:
+    def hand_over(self, partition: Partition, lagging: frozenset[BrokerId]) -> bool:
         return False
 
 
