@@ -201,8 +201,7 @@ class Broker:
                 lambda draft: renounce(draft, self._view.broker_id, may_lack_records=doubtful)
             )
             self._directory.note_boot()
-        if self._replicas.lost:
-            lost = frozenset(self._replicas.lost)
+        if lost := frozenset(self._replicas.lost):
             await self._metadata.change_as_leader(
                 lambda draft: renounce_lost(draft, self._view.broker_id, lost)
             )
