@@ -15,6 +15,7 @@ sentence from them. One place in the broker turns `.code` into a field of a resp
     ├── RecordError                 the records themselves are not acceptable
     │   ├── CorruptBatch
     │   ├── InvalidRecord
+    │   │   ├── RecordsWithoutKey
     │   │   └── ExpandsTooFar
     │   ├── RecordTooLarge
     │   ├── RecordListTooLarge

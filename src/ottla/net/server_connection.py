@@ -15,7 +15,6 @@ import asyncio
 import logging
 import socket
 from collections import deque
-from time import perf_counter
 from typing import Final, Protocol, cast
 
 import msgspec
@@ -183,14 +182,14 @@ class ServerConnection(asyncio.BufferedProtocol):
         is_stopped = self._must_pause()
         # Others in line have waited longer: one request goes ahead of them, not all of a read.
         seconds = 0.0 if self._turns.is_anybody_waiting else TURN_SECONDS
-        end = perf_counter() + seconds
+        end = self._loop.time() + seconds
         try:
             while not is_stopped and (frame := receiver.next_frame()) is not None:
                 self._accept(self._answer(frame, self.peer))
                 self.has_finished_request = True
                 if self._room is not None:
                     self._release_room()
-                is_stopped = self._must_pause() or (receiver.has_more and perf_counter() >= end)
+                is_stopped = self._must_pause() or (receiver.has_more and self._loop.time() >= end)
         except ProtocolError as error:
             log.info("closing the connection of %s: %s", self.peer, error)
             self._sender.send()

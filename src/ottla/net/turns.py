@@ -2,7 +2,8 @@
 
 A request that comes alone is answered as soon as it is read. A connection with a long queue of
 requests, or a request that is long work by itself, does a part of it, then stands in this line.
-Between two rounds of the line the loop serves everybody else.
+Between two rounds of the line the loop serves everybody else. Time is the loop's: in a simulation
+it stands still while something works, and the same seed gives the same turns.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from time import perf_counter
 from typing import Final
 
 TURN_SECONDS: Final = 0.002
@@ -42,34 +42,36 @@ class Turns:
         return Turn(self)
 
     def _run(self) -> None:
-        end = perf_counter() + ROUND_SECONDS
+        loop = asyncio.get_running_loop()
+        end = loop.time() + ROUND_SECONDS
         try:
             for _ in range(len(self._line)):
                 self._line.popleft()()
-                if perf_counter() >= end:
+                if loop.time() >= end:
                     break
         finally:
             self._is_running = bool(self._line)
             if self._is_running:
-                asyncio.get_running_loop().call_soon(self._run)
+                loop.call_soon(self._run)
 
 
 class Turn:
     """One turn of a coroutine, and the next: `if turn.is_over: await turn.give_way()`."""
 
-    __slots__ = ("_end", "_turns")
+    __slots__ = ("_end", "_loop", "_turns")
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
-        self._end = perf_counter() + TURN_SECONDS
+        self._loop = asyncio.get_running_loop()
+        self._end = self._loop.time() + TURN_SECONDS
 
     @property
     def is_over(self) -> bool:
-        return perf_counter() >= self._end
+        return self._loop.time() >= self._end
 
     async def give_way(self) -> None:
         """Waits until everybody else in the line had a turn."""
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[None] = self._loop.create_future()
 
         def go_on() -> None:
             if not turn.done():  # its client may have gone
@@ -77,4 +79,4 @@ class Turn:
 
         self._turns.wait(go_on)
         await turn
-        self._end = perf_counter() + TURN_SECONDS
+        self._end = self._loop.time() + TURN_SECONDS

@@ -186,7 +186,13 @@ def _check_records(batch: RecordBatch, rules: AdmissionRules, limit_bytes: int) 
         is_walked = rules.walks_plain or rules.reads_records
     if not is_walked:
         return
-    _, latest = check_produced(payload_of(batch, limit_bytes), batch.record_count, rules.needs_keys)
+    payload = payload_of(batch, limit_bytes)
+    try:
+        _, latest = check_produced(payload, batch.record_count, rules.needs_keys)
+    except InvalidRecord:
+        if rules.needs_keys:
+            batch.check_records(needs_keys=True, limit_bytes=limit_bytes)  # names each without one
+        raise
     if rules.stamps_append_time:
         return
     latest = as_int64(batch.base_timestamp + latest)
